@@ -1,0 +1,126 @@
+use std::error::Error as StdError;
+use std::fmt;
+
+use crate::id::NodeId;
+
+/// The result of everything that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error that tells the caller what to do about it.
+///
+/// [`kind`](Error::kind) is for the program, `Display` for the person (it names the thing and the remedy), and
+/// [`source`](StdError::source) has the cause, which `Display` never repeats.
+///
+/// ```
+/// use mainstay_core::{Error, ErrorKind};
+///
+/// let error = Error::new(ErrorKind::TooLarge, "value of 9 MiB exceeds value_bytes_max of 8 MiB: split it");
+/// assert_eq!(error.kind(), ErrorKind::TooLarge);
+/// assert!(!error.is_retryable());
+/// ```
+pub struct Error {
+    kind: ErrorKind,
+    message: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+/// What a caller can do about an [`Error`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A passing condition: the same call may succeed later.
+    Retry,
+    /// The thing does not exist.
+    NotFound,
+    /// The thing exists already, or changed since it was read.
+    Conflict,
+    /// The time limit passed; nothing was changed.
+    Timeout,
+    /// This replica is not the primary; `hint` is the node that is, where known. Nothing was changed.
+    NotPrimary {
+        /// The node that was primary when this was last heard of.
+        hint: Option<NodeId>,
+    },
+    /// The change may or may not have happened. Read before you write it again, or use an idempotency key.
+    OutcomeUnknown,
+    /// A bounded queue is full. Nothing was changed; slow down and retry.
+    Overloaded,
+    /// The input exceeds a limit that the message names. Nothing was changed.
+    TooLarge,
+    /// The input is wrong; retrying it will not help.
+    Invalid,
+    /// Stored or received bytes are damaged. They were not used.
+    Corrupt,
+    /// Stored or received bytes are of a version that this build does not read.
+    UnknownVersion,
+    /// The disk has no room for the change. Nothing was changed.
+    StorageFull,
+    /// This part of the system has stopped and must be reopened; the cause is in the message.
+    Fatal,
+}
+
+impl Error {
+    /// An error with a message for people: lower case, naming the thing and the remedy.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// The same error with its cause attached.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Bad input.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Invalid, message)
+    }
+
+    /// Damaged bytes.
+    pub fn corrupt(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Corrupt, message)
+    }
+
+    /// A part of the system that has stopped.
+    pub fn fatal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Fatal, message)
+    }
+
+    /// What a caller can do about it.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// True if the same call may succeed later and nothing has been changed by this one.
+    pub fn is_retryable(&self) -> bool {
+        matches!(
+            self.kind,
+            ErrorKind::Retry | ErrorKind::Timeout | ErrorKind::NotPrimary { .. } | ErrorKind::Overloaded
+        )
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.kind, self.message)?;
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+impl StdError for Error {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|e| e as &(dyn StdError + 'static))
+    }
+}

@@ -1,0 +1,19 @@
+//! What every other room speaks in: ids, errors, data contracts, and the seams through which time, randomness
+//! and tasks come in.
+//!
+//! Nothing here knows about disks, sockets or consensus. The seams ([`time`], [`random`], [`task`]) are the only
+//! modules of the workspace that touch the real clock, the operating system's randomness and bare `spawn`;
+//! everything else goes through them, which is what lets a whole cluster run in simulation by seed.
+
+mod error;
+pub mod id;
+
+pub mod contract;
+pub mod key;
+
+pub mod random;
+pub mod task;
+pub mod time;
+
+pub use error::{Error, ErrorKind, Result};
+pub use id::{Epoch, Level, NodeId, PartitionId, SequenceNumber, SetId};

@@ -1,0 +1,68 @@
+//! The one source of randomness.
+//!
+//! Each thread has its own generator, seeded from the operating system. A simulation runs on one thread and calls
+//! [`seed_thread`] first, so that the same seed draws the same numbers.
+
+use std::cell::RefCell;
+
+use rand::rngs::{StdRng, SysRng};
+use rand::{Rng, SeedableRng, TryRng};
+
+thread_local! {
+    static GENERATOR: RefCell<Option<StdRng>> = const { RefCell::new(None) };
+}
+
+/// The random generator of the current thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ThreadRandom(());
+
+/// The random generator of the current thread.
+///
+/// ```
+/// use rand::RngExt as _;
+///
+/// mainstay_core::random::seed_thread(7);
+/// let first: u64 = mainstay_core::random::rng().random();
+/// mainstay_core::random::seed_thread(7);
+/// assert_eq!(first, mainstay_core::random::rng().random::<u64>());
+/// ```
+pub fn rng() -> ThreadRandom {
+    ThreadRandom(())
+}
+
+/// Starts the current thread's generator over from a seed: what it draws from now on depends on nothing else.
+pub fn seed_thread(seed: u64) {
+    GENERATOR.with_borrow_mut(|generator| *generator = Some(StdRng::seed_from_u64(seed)));
+}
+
+fn with_generator<T>(draw: impl FnOnce(&mut StdRng) -> T) -> T {
+    GENERATOR.with_borrow_mut(|generator| draw(generator.get_or_insert_with(from_system)))
+}
+
+fn from_system() -> StdRng {
+    let mut seed = <StdRng as SeedableRng>::Seed::default();
+    // Randomness here spreads load and elections; it keeps no secret. If the system has none to give, the address
+    // of a thread-local still differs between threads and processes.
+    if SysRng.try_fill_bytes(&mut seed).is_err() {
+        let address = GENERATOR.with(|generator| std::ptr::from_ref(generator) as u64);
+        return StdRng::seed_from_u64(address);
+    }
+    StdRng::from_seed(seed)
+}
+
+impl TryRng for ThreadRandom {
+    type Error = std::convert::Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Self::Error> {
+        Ok(with_generator(Rng::next_u32))
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Self::Error> {
+        Ok(with_generator(Rng::next_u64))
+    }
+
+    fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), Self::Error> {
+        with_generator(|generator| generator.fill_bytes(bytes));
+        Ok(())
+    }
+}

@@ -1,0 +1,79 @@
+//! The disk as a seam: files that are read and written at offsets, and made durable by an explicit sync.
+//!
+//! The language of this module is [`std::io::Error`]; the rooms above turn it into errors that name the remedy.
+
+use std::fmt::Debug;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A place for files.
+///
+/// To be correct:
+/// - What was written to a file is durable once [`DiskFile::sync`] has returned, and not before.
+/// - A file that was created, renamed or removed is durably so once [`Disk::sync_dir`] of its folder has returned.
+/// - [`Disk::rename`] replaces the target atomically: after a crash one of the two is there, whole.
+pub trait Disk: Debug + Send + Sync + 'static {
+    /// Opens a file for reading and writing.
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
+
+    /// The names of the files and folders in a folder, sorted.
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
+
+    /// Creates a folder and those above it; an existing one is fine.
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
+
+    /// Renames a file, replacing the target.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes creations, renames and removals in a folder durable.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Takes the exclusive lock that a file stands for, creating the file if need be; it is released on drop and
+    /// when the process dies. Fails with [`io::ErrorKind::WouldBlock`] while somebody else holds it.
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>>;
+}
+
+/// A file of a [`Disk`].
+pub trait DiskFile: Debug + Send + Sync + 'static {
+    /// The length in bytes.
+    fn len(&self) -> io::Result<u64>;
+
+    /// True if the file has no bytes.
+    fn is_empty(&self) -> io::Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Fills the buffer from an offset; fails with [`io::ErrorKind::UnexpectedEof`] if the file ends before.
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// Writes all bytes at an offset, making the file longer where needed.
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Cuts the file off or fills it up with zeros.
+    fn set_len(&self, len: u64) -> io::Result<()>;
+
+    /// Reserves room, so that writes below `len` cannot fail for lack of it, and makes the file that long; the new
+    /// part reads as zeros.
+    fn allocate(&self, len: u64) -> io::Result<()>;
+
+    /// Makes everything written so far durable.
+    fn sync(&self) -> io::Result<()>;
+}
+
+/// An exclusive lock, released on drop.
+pub trait DiskLock: Debug + Send + Sync + 'static {}
+
+/// How [`Disk::open`] treats a file that is there or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenMode {
+    /// The file must exist.
+    Existing,
+    /// The file must not exist.
+    New,
+    /// Either.
+    Either,
+}

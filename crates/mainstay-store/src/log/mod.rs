@@ -1,0 +1,122 @@
+//! The node log: one write-ahead log for all replication groups of a node.
+//!
+//! A group is a sequence of entries (opaque bytes, numbered without gaps), a hard state (opaque bytes, replaced as
+//! a whole) and a compaction mark (what was known of the last entry dropped from the front). A [`LogBatch`] changes
+//! several groups atomically: after a crash all of it is there or none.
+
+use std::fmt::Debug;
+use std::ops::Range;
+
+use bytes::Bytes;
+use mainstay_core::Result;
+
+/// The number of a replication group within a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u64);
+
+/// A log shared by many groups.
+///
+/// To be correct:
+/// - [`submit`](NodeLog::submit) checks the whole batch first and refuses it as a whole; what it accepts is visible to
+///   [`read`](NodeLog::read) and [`group`](NodeLog::group) when it returns, and durable when `done` is called with `Ok`.
+/// - Batches become durable in the order in which they were submitted, each atomically, and `done` is called in that
+///   order, each exactly once.
+/// - After a failed write or sync nothing is accepted any more: every waiting and later batch fails with the first
+///   cause, until the log is opened anew.
+/// - After a crash the log holds a prefix of the batches submitted that contains every batch whose `done` was `Ok`.
+pub trait NodeLog: Debug + Send + Sync + 'static {
+    /// Queues a batch; `done` is called on the log's own thread and must not block.
+    ///
+    /// # Errors
+    /// `Invalid` if an entry would leave a gap or overwrite one, `TooLarge` for a batch over the limit, `Overloaded`
+    /// while too many bytes wait, `Fatal` after a failure. The batch is not queued then, and `done` is dropped.
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<()>;
+
+    /// Entries of a group, in order, starting at `range.start`: as many as exist in the range and fit into `bytes_max`,
+    /// but at least one if the first exists.
+    ///
+    /// # Errors
+    /// `NotFound` if `range.start` was compacted away; `Corrupt` if the stored bytes are damaged.
+    fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>>;
+
+    /// What the log knows of a group; a group that was never written is empty.
+    fn group(&self, group: GroupId) -> GroupView;
+
+    /// The groups that were ever written and not removed, in order.
+    fn groups(&self) -> Vec<GroupId>;
+}
+
+/// Called once when a batch is durable or has failed.
+pub type Done = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// What a log knows of a group apart from its entries.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GroupView {
+    /// The last hard state written.
+    pub hard_state: Option<Bytes>,
+    /// The mark of the last compaction.
+    pub mark: Option<Bytes>,
+    /// The first index that is there, or would be if nothing is.
+    pub first: u64,
+    /// The index after the last.
+    pub next: u64,
+}
+
+/// Changes to several groups that become durable together, in the order in which they were added.
+#[derive(Debug, Clone, Default)]
+pub struct LogBatch {
+    pub(crate) writes: Vec<LogWrite>,
+}
+
+/// One change within a [`LogBatch`].
+#[derive(Debug, Clone)]
+pub(crate) enum LogWrite {
+    Append { group: GroupId, first: u64, entries: Vec<Bytes> },
+    HardState { group: GroupId, state: Bytes },
+    Truncate { group: GroupId, from: u64 },
+    Compact { group: GroupId, through: u64, mark: Bytes },
+    Remove { group: GroupId },
+}
+
+impl LogBatch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds entries from an index, which must be the group's next (any, for a group without entries or compaction).
+    pub fn append(&mut self, group: GroupId, first: u64, entries: Vec<Bytes>) -> &mut Self {
+        self.push(LogWrite::Append { group, first, entries })
+    }
+
+    /// Replaces the hard state.
+    pub fn hard_state(&mut self, group: GroupId, state: Bytes) -> &mut Self {
+        self.push(LogWrite::HardState { group, state })
+    }
+
+    /// Drops the entries from an index on.
+    pub fn truncate(&mut self, group: GroupId, from: u64) -> &mut Self {
+        self.push(LogWrite::Truncate { group, from })
+    }
+
+    /// Drops the entries up to and with an index, which may lie beyond the last (the group then goes on after it),
+    /// and remembers the mark.
+    pub fn compact(&mut self, group: GroupId, through: u64, mark: Bytes) -> &mut Self {
+        self.push(LogWrite::Compact { group, through, mark })
+    }
+
+    /// Forgets a group.
+    pub fn remove(&mut self, group: GroupId) -> &mut Self {
+        self.push(LogWrite::Remove { group })
+    }
+
+    /// True if there is nothing in it.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    fn push(&mut self, write: LogWrite) -> &mut Self {
+        self.writes.push(write);
+        self
+    }
+}

@@ -1,0 +1,158 @@
+//! State stores: ordered maps of bytes that hold what a replica's log has been applied to.
+//!
+//! Applying touches memory only. [`StateStore::checkpoint`] makes what was applied so far durable; after a crash a
+//! store is at or after its last checkpoint, and the log brings it up to date from its [`Mark`] on.
+
+use std::fmt::Debug;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::Result;
+
+/// An ordered map of bytes at a position of a log.
+///
+/// To be correct:
+/// - [`apply`](StateStore::apply) is atomic: a reader, a snapshot and a crash see all of its writes and the mark, or none.
+/// - `apply` neither syncs nor waits for a checkpoint, a snapshot or a reader.
+/// - A snapshot is taken in constant time, never changes, and stays readable for as long as it is held.
+/// - What [`checkpoint`](StateStore::checkpoint) returned survives a crash, as a whole or replaced by something later.
+pub trait StateStore: Debug + Send + Sync + 'static {
+    /// Applies writes in order and moves the mark.
+    ///
+    /// # Errors
+    /// `Invalid` if the mark's index goes back.
+    fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()>;
+
+    /// The mark of the last apply.
+    fn mark(&self) -> Mark;
+
+    /// The value of a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
+
+    /// The values of several keys, read at one moment.
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>>;
+
+    /// The state as it is now, for reading while it changes.
+    fn snapshot(&self) -> Result<Arc<dyn StateSnapshot>>;
+
+    /// Makes what was applied so far durable and returns its mark. Blocks; one at a time.
+    fn checkpoint(&self) -> Result<Mark>;
+
+    /// The mark of the last checkpoint: where the log must still start after a crash.
+    fn checkpointed(&self) -> Mark;
+
+    /// The bytes that were applied since the last checkpoint.
+    fn unsaved_bytes(&self) -> u64;
+
+    /// Starts to replace the whole state by one that was [exported](StateSnapshot::export). Nothing changes until
+    /// [`Import::finish`]; dropping the import leaves nothing behind.
+    fn import(&self) -> Result<Box<dyn Import>>;
+}
+
+/// A state that does not change any more.
+pub trait StateSnapshot: Debug + Send + Sync + 'static {
+    /// The mark that the state is at.
+    fn mark(&self) -> Mark;
+
+    /// The value of a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>>;
+
+    /// The values of several keys.
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        keys.iter().map(|key| self.get(key)).collect()
+    }
+
+    /// The entries of a range, in the order of their bytes or against it.
+    fn scan(&self, range: KeyRange, order: Order) -> Result<Scan>;
+
+    /// How many entries there are and how many bytes their keys and values have. Exact.
+    fn counts(&self) -> Result<Counts>;
+
+    /// The whole state as a stream of chunks, each at most [`EXPORT_CHUNK_BYTES_MAX`] unless a single entry is longer.
+    fn export(&self) -> Result<Export>;
+}
+
+/// A state on its way in.
+pub trait Import: Send {
+    /// Takes the next chunk.
+    ///
+    /// # Errors
+    /// `Corrupt` for a chunk that is damaged or out of order, `UnknownVersion` for one of another format.
+    fn push(&mut self, chunk: &[u8]) -> Result<()>;
+
+    /// Replaces the store's state, durably where the store is durable, and returns its mark.
+    ///
+    /// # Errors
+    /// `Corrupt` if the stream is not complete; the store is unchanged then.
+    fn finish(self: Box<Self>) -> Result<Mark>;
+}
+
+/// The entries of a scan.
+pub type Scan = Box<dyn Iterator<Item = Result<(Bytes, Bytes)>> + Send>;
+
+/// The chunks of an export.
+pub type Export = Box<dyn Iterator<Item = Result<Bytes>> + Send>;
+
+/// The size that an exported chunk stays below.
+pub const EXPORT_CHUNK_BYTES_MAX: usize = 1 << 20;
+
+/// A position of the log that a state is at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// The index of the last entry applied; 0 before the first.
+    pub index: u64,
+    /// What the log's owner wants to find again beside the state.
+    pub note: Bytes,
+}
+
+/// One change of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Write<'a> {
+    /// Sets a key.
+    Put {
+        /// The key.
+        key: &'a [u8],
+        /// Its new value.
+        value: &'a [u8],
+    },
+    /// Removes a key; one that is not there is fine.
+    Delete {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// Removes all keys from `start` and before `end`, in time that does not depend on how many there are on disk.
+    DeleteRange {
+        /// The first key removed.
+        start: &'a [u8],
+        /// The first key kept; `None` for no end.
+        end: Option<&'a [u8]>,
+    },
+}
+
+/// The keys of a scan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRange {
+    /// Where it starts.
+    pub start: Bound<Bytes>,
+    /// Where it ends.
+    pub end: Bound<Bytes>,
+}
+
+/// The direction of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// From the smallest key on.
+    Ascending,
+    /// From the largest key on.
+    Descending,
+}
+
+/// How much a state holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// The number of entries.
+    pub entries: u64,
+    /// The bytes of all keys and values.
+    pub bytes: u64,
+}
