@@ -23,8 +23,13 @@ macro_rules! number_id {
 }
 
 number_id!(
-    /// A process that takes part in the system. A volatile replica that restarts counts as a new node of its set.
+    /// A process that takes part in the system.
     NodeId, "n"
+);
+number_id!(
+    /// One node's copy of a replica set. A persisted replica keeps its id; a volatile one that restarts has lost what
+    /// it promised and gets a new one.
+    ReplicaId, "r"
 );
 number_id!(
     /// One shard of a service.

@@ -16,4 +16,4 @@ pub mod task;
 pub mod time;
 
 pub use error::{Error, ErrorKind, Result};
-pub use id::{Epoch, Level, NodeId, PartitionId, SequenceNumber, SetId};
+pub use id::{Epoch, Level, NodeId, PartitionId, ReplicaId, SequenceNumber, SetId};

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::AbortHandle;
@@ -44,13 +44,15 @@ impl Scope {
         F::Output: Send + 'static,
     {
         let number = self.inner.next.fetch_add(1, Ordering::Relaxed);
-        let mut running = self.running();
-        let leave = Leave { scope: self.clone(), number };
+        let ended = Arc::new(AtomicBool::new(false));
+        let leave = Leave { scope: self.clone(), number, ended: ended.clone() };
+        // Outside the lock: a runtime that is shutting down drops the task on the spot, and `leave` takes the lock.
         let handle = tokio::spawn(CURRENT.scope(self.clone(), async move {
             let _leave = leave;
             future.await
         }));
-        match running.as_mut() {
+        match self.running().as_mut() {
+            Some(_) if ended.load(Ordering::Acquire) => {}
             Some(tasks) => drop(tasks.insert(number, handle.abort_handle())),
             None => handle.abort(),
         }
@@ -79,10 +81,13 @@ impl Scope {
 struct Leave {
     scope: Scope,
     number: u64,
+    ended: Arc<AtomicBool>,
 }
 
 impl Drop for Leave {
     fn drop(&mut self) {
+        // Before the lock: who inserts the task looks at it with the lock held.
+        self.ended.store(true, Ordering::Release);
         if let Some(tasks) = self.scope.running().as_mut() {
             tasks.remove(&self.number);
         }

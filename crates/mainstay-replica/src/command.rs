@@ -1,0 +1,111 @@
+//! What a log entry says: the commits of many callers, merged by the committer and taken apart when they are applied.
+//!
+//! A command carries the epoch that it was written for. It is applied only if the entry was proposed in that very
+//! epoch: a transaction that began under one primary can never land under another.
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use mainstay_core::{Epoch, Error, ErrorKind, Result, SequenceNumber};
+use mainstay_store::state::{Write, WriteBatchRef};
+
+use crate::wire::VERSION;
+
+/// The bits of a sequence number that count the commits within one entry.
+const POSITION_BITS: u32 = 16;
+
+/// How many commits one entry can hold.
+pub const COMMITS_PER_ENTRY_MAX: usize = 1 << POSITION_BITS;
+
+/// The bytes in front of the commits.
+const HEADER_BYTES: usize = 1 + 8 + 4;
+
+/// The sequence number of a commit: the index of its entry and its place within it.
+pub fn sequence_number(index: u64, position: usize) -> SequenceNumber {
+    SequenceNumber(index << POSITION_BITS | position as u64)
+}
+
+/// Puts a command together.
+#[derive(Debug)]
+pub struct CommandBuilder {
+    buffer: BytesMut,
+    commits: u32,
+}
+
+impl CommandBuilder {
+    pub fn new(epoch: Epoch, capacity: usize) -> Self {
+        let mut buffer = BytesMut::with_capacity(HEADER_BYTES + capacity);
+        buffer.put_u8(VERSION);
+        buffer.put_u64_le(epoch.0);
+        buffer.put_u32_le(0);
+        Self { buffer, commits: 0 }
+    }
+
+    /// Adds a commit: one or several write batches that are applied together.
+    pub fn push<'a>(&mut self, batches: impl ExactSizeIterator<Item = &'a [u8]>) {
+        self.buffer.put_u32_le(batches.len() as u32);
+        for batch in batches {
+            crate::wire::put_bytes(&mut self.buffer, batch);
+        }
+        self.commits += 1;
+    }
+
+    pub fn finish(mut self) -> Bytes {
+        self.buffer[9..HEADER_BYTES].copy_from_slice(&self.commits.to_le_bytes());
+        self.buffer.freeze()
+    }
+}
+
+/// A command that was checked as a whole and can be applied.
+#[derive(Debug)]
+pub struct ParsedCommand<'a> {
+    pub epoch: Epoch,
+    batches: Vec<WriteBatchRef<'a>>,
+}
+
+impl<'a> ParsedCommand<'a> {
+    pub fn parse(bytes: &'a [u8]) -> Result<Self> {
+        let mut rest = bytes;
+        let version = take(&mut rest, 1)?[0];
+        if version != VERSION {
+            return Err(Error::new(
+                ErrorKind::UnknownVersion,
+                format!("command has format version {version}, this build reads {VERSION}: run the build that wrote it"),
+            ));
+        }
+        let epoch = Epoch(take_u64(&mut rest)?);
+        let commits = take_u32(&mut rest)?;
+        if commits as usize > COMMITS_PER_ENTRY_MAX {
+            return Err(Error::corrupt(format!("command is damaged: it claims {commits} commits")));
+        }
+        let mut batches = Vec::with_capacity(commits as usize);
+        for _ in 0..commits {
+            for _ in 0..take_u32(&mut rest)? {
+                let len = take_u32(&mut rest)? as usize;
+                batches.push(WriteBatchRef::parse(take(&mut rest, len)?)?);
+            }
+        }
+        if !rest.is_empty() {
+            return Err(Error::corrupt("command is damaged: found bytes after its end"));
+        }
+        Ok(Self { epoch, batches })
+    }
+
+    /// All writes, in order.
+    pub fn writes(&self) -> impl Iterator<Item = Write<'_>> {
+        self.batches.iter().flat_map(WriteBatchRef::iter)
+    }
+}
+
+fn take<'a>(rest: &mut &'a [u8], count: usize) -> Result<&'a [u8]> {
+    let (taken, left) =
+        rest.split_at_checked(count).ok_or_else(|| Error::corrupt("command is damaged: found its end too early"))?;
+    *rest = left;
+    Ok(taken)
+}
+
+fn take_u32(rest: &mut &[u8]) -> Result<u32> {
+    Ok(take(rest, 4)?.get_u32_le())
+}
+
+fn take_u64(rest: &mut &[u8]) -> Result<u64> {
+    Ok(take(rest, 8)?.get_u64_le())
+}

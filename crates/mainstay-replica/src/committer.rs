@@ -1,0 +1,272 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::{Epoch, Error, ErrorKind, NodeId, Result, SequenceNumber, SetId};
+use openraft::errors::ClientWriteError;
+use parking_lot::Mutex;
+use tokio::sync::{Notify, oneshot};
+
+use crate::command::{COMMITS_PER_ENTRY_MAX, CommandBuilder, sequence_number};
+use crate::options::CommitOptions;
+use crate::raft::{Command, Raft, Reply, WriteResult};
+
+/// Merges what many callers commit into few log entries and keeps several of them in flight.
+///
+/// While entries are on their way to the disk and the quorum, what arrives waits and becomes the next entry: the busier
+/// it gets, the more commits share an entry.
+#[derive(Debug)]
+pub struct Committer {
+    set: SetId,
+    options: CommitOptions,
+    shared: Mutex<Shared>,
+    wake: Notify,
+    settled: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// The epoch in which this replica is primary, if it is.
+    open: Option<Epoch>,
+    hint: Option<NodeId>,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: usize,
+    flights: BTreeMap<u64, Arc<Flight>>,
+    next_flight: u64,
+}
+
+/// One caller's commit: one or several write batches that are applied together.
+#[derive(Debug)]
+pub struct Commit {
+    pub batches: Vec<Bytes>,
+    /// The epoch that the caller has been reading in; a commit in any other is refused.
+    pub epoch: Option<Epoch>,
+}
+
+impl Commit {
+    fn bytes(&self) -> usize {
+        self.batches.iter().map(Bytes::len).sum()
+    }
+}
+
+#[derive(Debug)]
+struct Waiting {
+    commit: Commit,
+    reply: oneshot::Sender<Result<SequenceNumber>>,
+}
+
+/// A log entry that was proposed and has no outcome yet.
+#[derive(Debug)]
+struct Flight {
+    number: u64,
+    replies: Mutex<Vec<oneshot::Sender<Result<SequenceNumber>>>>,
+}
+
+impl Committer {
+    pub fn new(set: SetId, options: CommitOptions) -> Self {
+        Self { set, options, shared: Mutex::default(), wake: Notify::new(), settled: Notify::new() }
+    }
+
+    /// Commits and waits until the commit is durable on a quorum and applied here.
+    pub async fn commit(&self, commit: Commit) -> Result<SequenceNumber> {
+        let bytes = commit.bytes();
+        if bytes > self.options.commit_bytes_max {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                format!(
+                    "commit of {bytes} bytes exceeds commit_bytes_max of {}: split it",
+                    self.options.commit_bytes_max
+                ),
+            ));
+        }
+        let answer = self.enqueue(commit, bytes)?;
+        self.wake.notify_one();
+        match answer.await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(self.outcome_unknown()),
+        }
+    }
+
+    fn enqueue(&self, commit: Commit, bytes: usize) -> Result<oneshot::Receiver<Result<SequenceNumber>>> {
+        let mut shared = self.shared.lock();
+        let Some(open) = shared.open else { return Err(self.not_primary(shared.hint)) };
+        if commit.epoch.is_some_and(|epoch| epoch != open) {
+            return Err(self.not_primary(shared.hint));
+        }
+        if shared.waiting.len() >= self.options.waiting_max
+            || shared.waiting_bytes + bytes > self.options.waiting_bytes_max
+        {
+            return Err(Error::new(
+                ErrorKind::Overloaded,
+                format!(
+                    "{} commits with {} bytes wait for set {} (limits: {} and {}): slow down and retry",
+                    shared.waiting.len(),
+                    shared.waiting_bytes,
+                    self.set,
+                    self.options.waiting_max,
+                    self.options.waiting_bytes_max
+                ),
+            ));
+        }
+        let (reply, answer) = oneshot::channel();
+        shared.waiting.push_back(Waiting { commit, reply });
+        shared.waiting_bytes += bytes;
+        Ok(answer)
+    }
+
+    /// Starts to accept commits: this replica is primary in an epoch.
+    pub fn open(&self, epoch: Epoch) {
+        let mut shared = self.shared.lock();
+        shared.open = Some(epoch);
+        shared.hint = None;
+    }
+
+    /// Stops accepting commits. What waits has not happened; what is in flight may or may not happen.
+    pub fn close(&self, hint: Option<NodeId>) {
+        let (waiting, flights) = {
+            let mut shared = self.shared.lock();
+            shared.open = None;
+            shared.hint = hint;
+            shared.waiting_bytes = 0;
+            (std::mem::take(&mut shared.waiting), shared.flights.values().cloned().collect::<Vec<_>>())
+        };
+        for waiting in waiting {
+            drop(waiting.reply.send(Err(self.not_primary(hint))));
+        }
+        for flight in flights {
+            for reply in flight.replies.lock().drain(..) {
+                drop(reply.send(Err(self.outcome_unknown())));
+            }
+        }
+    }
+
+    /// True if nothing that was proposed is without an outcome.
+    pub fn is_settled(&self) -> bool {
+        self.shared.lock().flights.is_empty()
+    }
+
+    /// Waits for a change that may have settled everything.
+    pub async fn settled(&self) {
+        self.settled.notified().await;
+    }
+
+    /// Proposes what waits, entry by entry, until the task is stopped.
+    pub async fn run(self: Arc<Self>, raft: Raft) {
+        loop {
+            let Some((flight, command)) = self.next() else {
+                self.wake.notified().await;
+                continue;
+            };
+            let landing = Landing { committer: self.clone(), flight: Some(flight) };
+            // If the replica has stopped, the reply is dropped and lands by itself.
+            drop(raft.client_write_ff(command, Some(Reply::new(move |result| landing.land(result)))).await);
+        }
+    }
+
+    fn next(&self) -> Option<(Arc<Flight>, Command)> {
+        let mut guard = self.shared.lock();
+        let shared = &mut *guard;
+        let epoch = shared.open?;
+        if shared.flights.len() >= self.options.entries_in_flight_max {
+            return None;
+        }
+        let mut builder = None;
+        let mut replies = Vec::new();
+        let mut entry_bytes = 0;
+        while let Some(next) = shared.waiting.front() {
+            let bytes = next.commit.bytes();
+            let full = entry_bytes + bytes > self.options.entry_bytes_max || replies.len() >= COMMITS_PER_ENTRY_MAX;
+            if full && !replies.is_empty() {
+                break;
+            }
+            // `front` has just seen it.
+            let Some(Waiting { commit, reply }) = shared.waiting.pop_front() else { break };
+            shared.waiting_bytes -= bytes;
+            if reply.is_closed() {
+                // The caller went away before anything happened.
+                continue;
+            }
+            entry_bytes += bytes;
+            builder
+                .get_or_insert_with(|| CommandBuilder::new(epoch, bytes.max(4096)))
+                .push(commit.batches.iter().map(|batch| &**batch));
+            replies.push(reply);
+        }
+        let command = Command(builder?.finish());
+        let number = shared.next_flight;
+        shared.next_flight += 1;
+        let flight = Arc::new(Flight { number, replies: Mutex::new(replies) });
+        shared.flights.insert(number, flight.clone());
+        Some((flight, command))
+    }
+
+    fn land(&self, flight: &Flight, result: Option<WriteResult>) {
+        let replies = std::mem::take(&mut *flight.replies.lock());
+        for (position, reply) in replies.into_iter().enumerate() {
+            let outcome = match &result {
+                Some(Ok(response)) if response.data.accepted => Ok(sequence_number(response.data.index, position)),
+                Some(Ok(_)) => Err(self.not_primary(None)),
+                Some(Err(ClientWriteError::ForwardToLeader(forward))) => {
+                    Err(self.not_primary(forward.leader_node.map(|member| member.node)))
+                }
+                Some(Err(_)) | None => Err(self.outcome_unknown()),
+            };
+            drop(reply.send(outcome));
+        }
+        let settled = {
+            let mut shared = self.shared.lock();
+            shared.flights.remove(&flight.number);
+            shared.flights.is_empty()
+        };
+        self.wake.notify_one();
+        if settled {
+            self.settled.notify_one();
+        }
+    }
+
+    fn not_primary(&self, hint: Option<NodeId>) -> Error {
+        not_primary(self.set, hint)
+    }
+
+    fn outcome_unknown(&self) -> Error {
+        Error::new(
+            ErrorKind::OutcomeUnknown,
+            format!(
+                "this node stopped being primary of set {} while the commit was in flight: it may or may not have happened; \
+                 read before you write it again",
+                self.set
+            ),
+        )
+    }
+}
+
+/// The error of a replica that is not the primary.
+pub fn not_primary(set: SetId, hint: Option<NodeId>) -> Error {
+    let place = hint.map_or_else(|| "unknown".to_owned(), |node| node.to_string());
+    Error::new(
+        ErrorKind::NotPrimary { hint },
+        format!("this node is not the primary of set {set} (primary: {place}); nothing was changed, ask the primary"),
+    )
+}
+
+/// Gives a flight its outcome exactly once, also when openraft drops the proposal without a word.
+struct Landing {
+    committer: Arc<Committer>,
+    flight: Option<Arc<Flight>>,
+}
+
+impl Landing {
+    fn land(mut self, result: WriteResult) {
+        if let Some(flight) = self.flight.take() {
+            self.committer.land(&flight, Some(result));
+        }
+    }
+}
+
+impl Drop for Landing {
+    fn drop(&mut self) {
+        if let Some(flight) = self.flight.take() {
+            self.committer.land(&flight, None);
+        }
+    }
+}

@@ -1,0 +1,88 @@
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// How often, in bytes of log, the place is remembered that compaction may go back to.
+const MILESTONE_BYTES: u64 = 256 << 10;
+
+/// Keeps an eye on how much was logged and applied since the last checkpoint, and says when the next one is due.
+#[derive(Debug)]
+pub struct Growth {
+    checkpoint_bytes: u64,
+    unsaved: AtomicU64,
+    due: AtomicBool,
+    wake: Notify,
+    logged: Mutex<Logged>,
+}
+
+#[derive(Debug, Default)]
+struct Logged {
+    total: u64,
+    // Places in the log, each at least `MILESTONE_BYTES` after the one before.
+    milestones: VecDeque<Milestone>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Milestone {
+    index: u64,
+    total: u64,
+}
+
+impl Growth {
+    pub fn new(checkpoint_bytes: u64) -> Self {
+        Self {
+            checkpoint_bytes,
+            unsaved: AtomicU64::new(0),
+            due: AtomicBool::new(false),
+            wake: Notify::new(),
+            logged: Mutex::default(),
+        }
+    }
+
+    /// An entry of so many bytes was applied.
+    pub fn logged(&self, index: u64, bytes: usize) {
+        let mut logged = self.logged.lock();
+        logged.total += bytes as u64;
+        let total = logged.total;
+        if logged.milestones.back().is_none_or(|last| last.total + MILESTONE_BYTES <= total) {
+            logged.milestones.push_back(Milestone { index, total });
+        }
+    }
+
+    /// So many bytes are applied and not in a checkpoint.
+    pub fn applied(&self, unsaved: u64) {
+        self.unsaved.store(unsaved, Ordering::Relaxed);
+        if unsaved >= self.checkpoint_bytes && !self.due.swap(true, Ordering::Relaxed) {
+            self.wake.notify_one();
+        }
+    }
+
+    /// The bytes that the next crash would have to replay from the log.
+    pub fn unsaved(&self) -> u64 {
+        self.unsaved.load(Ordering::Relaxed)
+    }
+
+    /// Waits until a checkpoint is due by size.
+    pub async fn checkpoint_due(&self) {
+        self.wake.notified().await;
+    }
+
+    /// A checkpoint was attempted; the next one may become due.
+    pub fn checkpoint_done(&self, unsaved: u64) {
+        self.due.store(false, Ordering::Relaxed);
+        self.applied(unsaved);
+    }
+
+    /// How far the log may be cut if `keep_bytes` before `checkpoint` (an index) are to stay for those who lag behind.
+    pub fn compactable(&self, checkpoint: u64, keep_bytes: u64) -> Option<u64> {
+        let mut logged = self.logged.lock();
+        let end = logged.milestones.iter().rev().find(|milestone| milestone.index <= checkpoint)?.total;
+        let cut = *logged.milestones.iter().rev().find(|milestone| milestone.total + keep_bytes <= end)?;
+        while logged.milestones.front().is_some_and(|first| first.index < cut.index) {
+            logged.milestones.pop_front();
+        }
+        Some(cut.index.min(checkpoint))
+    }
+}

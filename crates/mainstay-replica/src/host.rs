@@ -1,0 +1,193 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::{Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId, random};
+use mainstay_store::disk::Disk;
+use mainstay_store::log::{LogOptions, MemoryLog, NodeLog, SegmentLog};
+use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore};
+use rand::Rng as _;
+
+use crate::identity::HostIdentity;
+use crate::local::LocalSet;
+use crate::message::Response;
+use crate::options::ReplicaOptions;
+use crate::partition::Partition;
+use crate::replica::{Identity, Replica};
+use crate::transport::Transport;
+
+/// How many replica sets a level has unless told otherwise: few enough that idle costs nearly nothing and logs batch well,
+/// enough to spread over cores and nodes.
+pub const SETS_PER_LEVEL: u16 = 8;
+
+/// All replicas of a node: the persisted ones on one node log, the volatile ones in memory, and the sets of level none.
+#[derive(Debug, Clone)]
+pub struct Host {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    node: NodeId,
+    sets_per_level: u16,
+    replicas: BTreeMap<SetId, Replica>,
+    local: Vec<Arc<LocalSet>>,
+}
+
+/// How a host is set up.
+#[derive(Debug, Clone)]
+pub struct HostOptions {
+    /// The node that this is.
+    pub node: NodeId,
+    /// How many replica sets each level has. Chosen when a data folder is created; partitions are mapped by it.
+    pub sets_per_level: u16,
+    /// How the replicas behave.
+    pub replica: ReplicaOptions,
+    /// How the node log behaves.
+    pub log: LogOptions,
+    /// How the state stores of all persisted sets together behave; each gets its share of the cache.
+    pub store: DiskStoreOptions,
+}
+
+impl HostOptions {
+    /// The defaults for a node.
+    pub fn new(node: NodeId) -> Self {
+        Self {
+            node,
+            sets_per_level: SETS_PER_LEVEL,
+            replica: ReplicaOptions::default(),
+            log: LogOptions::default(),
+            store: DiskStoreOptions::default(),
+        }
+    }
+}
+
+impl Host {
+    /// Opens a data folder, creating it if need be, and starts a replica of every set.
+    ///
+    /// # Errors
+    /// `Invalid` if the folder belongs to another node or was created with another number of sets, `Conflict` if another
+    /// process uses it, `Corrupt` or `UnknownVersion` if it cannot be used.
+    pub async fn open(
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        options: HostOptions,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self> {
+        let sets = options.sets_per_level;
+        if sets == 0 {
+            return Err(Error::invalid("sets_per_level is 0: a level needs at least one set"));
+        }
+        HostIdentity { node: options.node, sets_per_level: sets }.check_or_create(&*disk, folder)?;
+        let log: Arc<dyn NodeLog> = Arc::new(SegmentLog::open(disk.clone(), &folder.join("log"), options.log.clone())?);
+        let memory_log: Arc<dyn NodeLog> = Arc::new(MemoryLog::new());
+        let state_folder = folder.join("state");
+        disk.create_dir_all(&state_folder).map_err(|error| folder_error(&state_folder, error))?;
+
+        let mut replicas = BTreeMap::new();
+        for number in 0..sets {
+            let set = SetId { level: Level::Persisted, number };
+            let store = open_store(disk.clone(), &state_folder, set, &options)?;
+            let replica = ReplicaId(options.node.0);
+            let identity = Identity { set, replica, node: options.node };
+            let started =
+                Replica::start(identity, options.replica.clone(), log.clone(), store, transport.clone()).await?;
+            replicas.insert(set, started);
+
+            let set = SetId { level: Level::Volatile, number };
+            let replica = ReplicaId(random::rng().next_u64());
+            let identity = Identity { set, replica, node: options.node };
+            let store: Arc<dyn StateStore> = Arc::new(MemoryStore::new());
+            let started =
+                Replica::start(identity, options.replica.clone(), memory_log.clone(), store, transport.clone()).await?;
+            replicas.insert(set, started);
+        }
+        let local = (0..sets).map(|number| SetId { level: Level::None, number });
+        let local = local.map(|set| Arc::new(LocalSet::new(set, options.node))).collect();
+        Ok(Self { inner: Arc::new(Inner { node: options.node, sets_per_level: sets, replicas, local }) })
+    }
+
+    /// Creates every set that does not exist yet, with this node as its only member.
+    ///
+    /// # Errors
+    /// `Fatal` if a replica has stopped.
+    pub async fn found(&self) -> Result<()> {
+        for replica in self.inner.replicas.values() {
+            let me = BTreeMap::from([(replica.status().identity.replica, self.inner.node)]);
+            replica.found(&me).await?;
+        }
+        Ok(())
+    }
+
+    /// Joins the sets that other nodes have, as a new member of each; returns when all have taken this node in. To be called
+    /// at the first start and, for the volatile sets, at every start.
+    ///
+    /// # Errors
+    /// `Invalid` without another node to ask.
+    pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
+        for replica in self.inner.replicas.values() {
+            replica.join(nodes).await?;
+        }
+        Ok(())
+    }
+
+    /// A handle to a partition. Which set it lives in follows from its id.
+    pub fn partition(&self, level: Level, id: PartitionId) -> Partition {
+        let number = (id.0 % u64::from(self.inner.sets_per_level)) as u16;
+        match level {
+            Level::None => Partition::local(id, self.inner.local[usize::from(number)].clone()),
+            Level::Persisted | Level::Volatile => self.inner.replicas[&SetId { level, number }].partition(id),
+        }
+    }
+
+    /// The replica of a set on this node.
+    pub fn replica(&self, set: SetId) -> Option<&Replica> {
+        self.inner.replicas.get(&set)
+    }
+
+    /// All replicas of this node.
+    pub fn replicas(&self) -> impl Iterator<Item = &Replica> {
+        self.inner.replicas.values()
+    }
+
+    /// Answers a request of another node for one of the sets.
+    pub async fn receive(&self, set: SetId, request: Bytes) -> Bytes {
+        match self.inner.replicas.get(&set) {
+            Some(replica) => replica.receive(request).await,
+            None => Response::Failed(format!("node {} has no replica of set {set}", self.inner.node)).encode(),
+        }
+    }
+
+    /// Stops all replicas. What was acknowledged is durable already.
+    pub async fn stop(&self) {
+        for replica in self.inner.replicas.values() {
+            replica.stop().await;
+        }
+    }
+}
+
+fn open_store(
+    disk: Arc<dyn Disk>,
+    folder: &Path,
+    set: SetId,
+    options: &HostOptions,
+) -> Result<Arc<dyn StateStore>> {
+    let path: PathBuf = folder.join(format!("{set}.redb"));
+    let share = usize::from(options.sets_per_level);
+    let options = DiskStoreOptions {
+        cache_bytes_max: options.store.cache_bytes_max / share,
+        owner: Bytes::from(format!("{} of {}", set, options.node)),
+        ..options.store.clone()
+    };
+    Ok(Arc::new(DiskStore::open(disk, &path, options)?))
+}
+
+pub(crate) fn folder_error(path: &Path, error: std::io::Error) -> Error {
+    let kind = match error.kind() {
+        std::io::ErrorKind::StorageFull => ErrorKind::StorageFull,
+        std::io::ErrorKind::WouldBlock => ErrorKind::Conflict,
+        _ => ErrorKind::Fatal,
+    };
+    Error::new(kind, format!("cannot use {}: {error}", path.display())).with_source(error)
+}

@@ -1,0 +1,41 @@
+//! One replica of a replica set: a replicated log with a state store behind it, shared by many partitions.
+//!
+//! The path of a commit: [`Partition::commit`] → the committer merges what many callers commit into one log entry →
+//! openraft proposes it → the log storage writes it to the node log and the network sends it to the other replicas → a
+//! quorum has it → the state machine applies it to the state store → the committer answers the callers.
+//!
+//! Only this crate knows openraft. How bytes reach another node is a seam ([`Transport`]); an [`InProcessNetwork`] with
+//! loss, delay, reordering, duplication and cuts stands in for a real one in tests and simulation.
+
+mod host;
+mod identity;
+mod options;
+mod partition;
+mod replica;
+mod standing;
+
+mod command;
+mod committer;
+mod growth;
+mod local;
+
+mod log_storage;
+mod state_machine;
+
+mod in_process;
+mod message;
+mod network;
+mod receiver;
+mod transport;
+mod wire;
+
+mod raft;
+mod runtime;
+
+pub use host::{Host, HostOptions, SETS_PER_LEVEL};
+pub use in_process::{Handler, InProcessNetwork, Troubles};
+pub use options::{CheckpointOptions, CommitOptions, ReplicaOptions, Timing};
+pub use partition::{Batch, Partition, Snapshot};
+pub use replica::{Identity, Replica, Status};
+pub use standing::{Role, Standing};
+pub use transport::{Answer, Transport};

@@ -1,0 +1,233 @@
+//! What replicas of a set say to each other. One version byte, one kind byte, then fixed fields; the exact bytes are in
+//! `docs/internals/replica.md`. Decoding never panics and never trusts a length.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use mainstay_core::{NodeId, ReplicaId, Result};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest, VoteResponse};
+
+use crate::raft::{Entry, SnapshotMeta, Types, Vote};
+use crate::wire::{self, Reader, VERSION};
+
+/// A request to a replica.
+#[derive(Debug)]
+pub enum Request {
+    Append(AppendEntriesRequest<Types>),
+    Vote(VoteRequest<Types>),
+    PreVote(VoteRequest<Types>),
+    Transfer(TransferLeaderRequest<Types>),
+    /// The next piece of a state; `number` counts from zero within `transfer`, and zero starts over.
+    SnapshotChunk { transfer: u64, number: u64, chunk: Bytes },
+    /// All pieces were sent: put the state in force.
+    SnapshotEnd { transfer: u64, chunks: u64, vote: Vote, meta: SnapshotMeta },
+    /// A new replica on a node asks to be taken in, instead of any older one on that node.
+    Join { replica: ReplicaId, node: NodeId },
+}
+
+/// An answer to a [`Request`].
+#[derive(Debug)]
+pub enum Response {
+    Append(AppendEntriesResponse<Types>),
+    Vote(VoteResponse<Types>),
+    Done,
+    Snapshot(Vote),
+    /// The replica that the request was meant for is not here (any more).
+    WrongReplica,
+    /// Only the primary can do that; the node it may be on.
+    NotPrimary(Option<NodeId>),
+    /// The request was understood and could not be carried out.
+    Failed(String),
+}
+
+/// A request with the replica that it is meant for. A replica that was replaced must not answer for its successor.
+#[derive(Debug)]
+pub struct Envelope {
+    pub to: Option<ReplicaId>,
+    pub request: Request,
+}
+
+impl Envelope {
+    pub fn encode(&self) -> Bytes {
+        let mut buffer = BytesMut::with_capacity(128);
+        buffer.put_u8(VERSION);
+        buffer.put_u8(self.to.is_some().into());
+        buffer.put_u64_le(self.to.unwrap_or_default().0);
+        match &self.request {
+            Request::Append(append) => {
+                buffer.put_u8(0);
+                put_append(&mut buffer, append);
+            }
+            Request::Vote(vote) => {
+                buffer.put_u8(1);
+                put_vote_request(&mut buffer, vote);
+            }
+            Request::PreVote(vote) => {
+                buffer.put_u8(2);
+                put_vote_request(&mut buffer, vote);
+            }
+            Request::Transfer(transfer) => {
+                buffer.put_u8(3);
+                wire::put_vote(&mut buffer, transfer.from_leader());
+                buffer.put_u64_le(*transfer.to_node_id());
+                wire::put_optional_log_id(&mut buffer, transfer.last_log_id());
+            }
+            Request::SnapshotChunk { transfer, number, chunk } => {
+                buffer.put_u8(4);
+                buffer.put_u64_le(*transfer);
+                buffer.put_u64_le(*number);
+                wire::put_bytes(&mut buffer, chunk);
+            }
+            Request::SnapshotEnd { transfer, chunks, vote, meta } => {
+                buffer.put_u8(5);
+                buffer.put_u64_le(*transfer);
+                buffer.put_u64_le(*chunks);
+                wire::put_vote(&mut buffer, vote);
+                wire::put_optional_log_id(&mut buffer, meta.last_log_id.as_ref());
+                wire::put_stored_membership(&mut buffer, &meta.last_membership);
+            }
+            Request::Join { replica, node } => {
+                buffer.put_u8(6);
+                buffer.put_u64_le(replica.0);
+                buffer.put_u64_le(node.0);
+            }
+        }
+        buffer.freeze()
+    }
+
+    pub fn decode(bytes: Bytes) -> Result<Self> {
+        let mut reader = Reader::versioned("request of a peer", bytes)?;
+        let addressed = reader.flag()?;
+        let to = ReplicaId(reader.u64()?);
+        let request = match reader.u8()? {
+            0 => Request::Append(append(&mut reader)?),
+            1 => Request::Vote(vote_request(&mut reader)?),
+            2 => Request::PreVote(vote_request(&mut reader)?),
+            3 => Request::Transfer(TransferLeaderRequest::new(
+                reader.vote()?,
+                reader.u64()?,
+                reader.optional_log_id()?,
+            )),
+            4 => Request::SnapshotChunk { transfer: reader.u64()?, number: reader.u64()?, chunk: reader.bytes()? },
+            5 => Request::SnapshotEnd {
+                transfer: reader.u64()?,
+                chunks: reader.u64()?,
+                vote: reader.vote()?,
+                meta: SnapshotMeta {
+                    last_log_id: reader.optional_log_id()?,
+                    last_membership: reader.stored_membership()?,
+                },
+            },
+            6 => Request::Join { replica: ReplicaId(reader.u64()?), node: NodeId(reader.u64()?) },
+            other => return Err(reader.bad(&format!("a request of kind {other}"))),
+        };
+        reader.end()?;
+        Ok(Self { to: addressed.then_some(to), request })
+    }
+}
+
+impl Response {
+    pub fn encode(&self) -> Bytes {
+        let mut buffer = BytesMut::with_capacity(64);
+        buffer.put_u8(VERSION);
+        match self {
+            Response::Append(AppendEntriesResponse::Success) => buffer.put_u8(0),
+            Response::Append(AppendEntriesResponse::PartialSuccess(id)) => {
+                buffer.put_u8(1);
+                wire::put_optional_log_id(&mut buffer, id.as_ref());
+            }
+            Response::Append(AppendEntriesResponse::Conflict) => buffer.put_u8(2),
+            Response::Append(AppendEntriesResponse::HigherVote(vote)) => {
+                buffer.put_u8(3);
+                wire::put_vote(&mut buffer, vote);
+            }
+            Response::Vote(vote) => {
+                buffer.put_u8(4);
+                wire::put_vote(&mut buffer, &vote.vote);
+                buffer.put_u8(vote.vote_granted.into());
+                wire::put_optional_log_id(&mut buffer, vote.last_log_id.as_ref());
+            }
+            Response::Done => buffer.put_u8(5),
+            Response::Snapshot(vote) => {
+                buffer.put_u8(6);
+                wire::put_vote(&mut buffer, vote);
+            }
+            Response::WrongReplica => buffer.put_u8(7),
+            Response::NotPrimary(hint) => {
+                buffer.put_u8(8);
+                buffer.put_u8(hint.is_some().into());
+                buffer.put_u64_le(hint.unwrap_or_default().0);
+            }
+            Response::Failed(message) => {
+                buffer.put_u8(9);
+                wire::put_bytes(&mut buffer, message.as_bytes());
+            }
+        }
+        buffer.freeze()
+    }
+
+    pub fn decode(bytes: Bytes) -> Result<Self> {
+        let mut reader = Reader::versioned("answer of a peer", bytes)?;
+        let response = match reader.u8()? {
+            0 => Response::Append(AppendEntriesResponse::Success),
+            1 => Response::Append(AppendEntriesResponse::PartialSuccess(reader.optional_log_id()?)),
+            2 => Response::Append(AppendEntriesResponse::Conflict),
+            3 => Response::Append(AppendEntriesResponse::HigherVote(reader.vote()?)),
+            4 => {
+                let (vote, vote_granted, last_log_id) = (reader.vote()?, reader.flag()?, reader.optional_log_id()?);
+                Response::Vote(VoteResponse { vote, vote_granted, last_log_id })
+            }
+            5 => Response::Done,
+            6 => Response::Snapshot(reader.vote()?),
+            7 => Response::WrongReplica,
+            8 => {
+                let known = reader.flag()?;
+                let node = NodeId(reader.u64()?);
+                Response::NotPrimary(known.then_some(node))
+            }
+            9 => Response::Failed(String::from_utf8_lossy(&reader.bytes()?).into_owned()),
+            other => return Err(reader.bad(&format!("an answer of kind {other}"))),
+        };
+        reader.end()?;
+        Ok(response)
+    }
+}
+
+fn put_append(buffer: &mut BytesMut, append: &AppendEntriesRequest<Types>) {
+    wire::put_vote(buffer, &append.vote);
+    wire::put_optional_log_id(buffer, append.prev_log_id.as_ref());
+    wire::put_optional_log_id(buffer, append.leader_commit.as_ref());
+    buffer.put_u32_le(append.entries.len() as u32);
+    // The entries of an append are consecutive: one index says all.
+    buffer.put_u64_le(append.entries.first().map_or(0, |entry| entry.log_id.index));
+    for entry in &append.entries {
+        wire::put_bytes(buffer, &wire::encode_entry(entry));
+    }
+}
+
+fn append(reader: &mut Reader) -> Result<AppendEntriesRequest<Types>> {
+    let vote = reader.vote()?;
+    let prev_log_id = reader.optional_log_id()?;
+    let leader_commit = reader.optional_log_id()?;
+    let count = reader.u32()?;
+    let first = reader.u64()?;
+    let mut entries: Vec<Entry> = Vec::new();
+    for offset in 0..u64::from(count) {
+        let index = first.checked_add(offset).ok_or_else(|| reader.bad("an index out of range"))?;
+        entries.push(wire::decode_entry(index, reader.bytes()?)?);
+    }
+    if prev_log_id.is_some_and(|prev| !entries.is_empty() && prev.index.checked_add(1) != Some(first)) {
+        return Err(reader.bad("entries that do not follow the one before"));
+    }
+    Ok(AppendEntriesRequest { vote, prev_log_id, entries, leader_commit })
+}
+
+fn put_vote_request(buffer: &mut BytesMut, request: &VoteRequest<Types>) {
+    wire::put_vote(buffer, &request.vote);
+    wire::put_optional_log_id(buffer, request.last_log_id.as_ref());
+    buffer.put_u8(request.leadership_transfer.into());
+}
+
+fn vote_request(reader: &mut Reader) -> Result<VoteRequest<Types>> {
+    let mut request = VoteRequest::new(reader.vote()?, reader.optional_log_id()?);
+    request.leadership_transfer = reader.flag()?;
+    Ok(request)
+}

@@ -1,0 +1,165 @@
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::{Error, ErrorKind, NodeId, ReplicaId, Result, SetId, random, task, time};
+use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
+use openraft::network::RPCOption;
+use openraft::raft::{
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, VoteRequest, VoteResponse,
+};
+use openraft::{RaftNetworkFactory, RaftNetworkV2};
+use rand::Rng as _;
+
+use crate::message::{Envelope, Request, Response};
+use crate::raft::{Member, Types, Vote};
+use crate::state_machine::{SnapshotData, SnapshotOf};
+use crate::transport::Transport;
+
+/// Makes openraft's connections out of our transport.
+#[derive(Debug, Clone)]
+pub struct Network {
+    pub transport: Arc<dyn Transport>,
+    pub set: SetId,
+    /// How long one piece of a snapshot may take to be taken in.
+    pub chunk_timeout: time::Duration,
+}
+
+impl RaftNetworkFactory<Types> for Network {
+    type Network = Peer;
+
+    async fn new_client(&mut self, target: u64, node: &Member) -> Peer {
+        Peer { network: self.clone(), replica: ReplicaId(target), node: node.node }
+    }
+}
+
+/// The way to one replica on another node.
+#[derive(Debug)]
+pub struct Peer {
+    network: Network,
+    replica: ReplicaId,
+    node: NodeId,
+}
+
+impl Peer {
+    async fn call(&self, request: Request, limit: time::Duration) -> Result<Response, RPCError<Types>> {
+        self.exchange(request, limit).await.map_err(|error| RPCError::Unreachable(Unreachable::new(&error)))
+    }
+
+    async fn exchange(&self, request: Request, limit: time::Duration) -> Result<Response> {
+        let request = Envelope { to: Some(self.replica), request }.encode();
+        let answer = self.network.transport.call(self.node, self.network.set, request);
+        let answer = time::timeout(limit, answer).await.map_err(|_| {
+            Error::new(
+                ErrorKind::Timeout,
+                format!("replica {} of set {} on node {} did not answer", self.replica, self.network.set, self.node),
+            )
+        })??;
+        Response::decode(answer)
+    }
+
+    fn unexpected(&self, response: &Response) -> RPCError<Types> {
+        RPCError::Unreachable(Unreachable::from_string(format!(
+            "replica {} on node {} answered {response:?}",
+            self.replica, self.node
+        )))
+    }
+
+    async fn send_snapshot(&self, vote: Vote, snapshot: SnapshotOf) -> Result<Vote, StreamingError<Types>> {
+        let SnapshotData::Local(state) = snapshot.snapshot else {
+            return Err(StreamingError::Unreachable(Unreachable::from_string("only an own snapshot can be sent")));
+        };
+        let transfer = random::rng().next_u64();
+        let failed = |error: Error| StreamingError::Unreachable(Unreachable::new(&error));
+        let mut export = task::blocking(move || state.export()).await.map_err(failed)?;
+        let mut number = 0;
+        loop {
+            // Reading a piece may touch the disk.
+            let (rest, chunk) = task::blocking(move || {
+                let chunk = export.next();
+                (export, chunk)
+            })
+            .await;
+            export = rest;
+            let Some(chunk) = chunk else { break };
+            let chunk: Bytes = chunk.map_err(failed)?;
+            let request = Request::SnapshotChunk { transfer, number, chunk };
+            match self.call(request, self.network.chunk_timeout).await? {
+                Response::Done => number += 1,
+                other => return Err(self.unexpected(&other).into()),
+            }
+        }
+        let request = Request::SnapshotEnd { transfer, chunks: number, vote, meta: snapshot.meta };
+        match self.call(request, self.network.chunk_timeout).await? {
+            Response::Snapshot(vote) => Ok(vote),
+            other => Err(self.unexpected(&other).into()),
+        }
+    }
+}
+
+impl RaftNetworkV2<Types> for Peer {
+    type SnapshotData = SnapshotData;
+
+    async fn append_entries(
+        &mut self,
+        request: AppendEntriesRequest<Types>,
+        option: RPCOption,
+    ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
+        let before_first = request.prev_log_id.is_none();
+        match self.call(Request::Append(request), option.hard_ttl()).await? {
+            // Nothing comes before the first entry that could be in conflict; openraft would take it for a bug of ours.
+            Response::Append(AppendEntriesResponse::Conflict) if before_first => {
+                Err(self.unexpected(&Response::Append(AppendEntriesResponse::Conflict)))
+            }
+            Response::Append(response) => Ok(response),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    async fn vote(
+        &mut self,
+        request: VoteRequest<Types>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        match self.call(Request::Vote(request), option.hard_ttl()).await? {
+            Response::Vote(response) => Ok(response),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    async fn pre_vote(
+        &mut self,
+        request: VoteRequest<Types>,
+        option: RPCOption,
+    ) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        match self.call(Request::PreVote(request), option.hard_ttl()).await? {
+            Response::Vote(response) => Ok(response),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    async fn full_snapshot(
+        &mut self,
+        vote: Vote,
+        snapshot: SnapshotOf,
+        cancel: impl Future<Output = ReplicationClosed> + Send + 'static,
+        _option: RPCOption,
+    ) -> Result<SnapshotResponse<Types>, StreamingError<Types>> {
+        tokio::select! {
+            biased;
+            closed = cancel => Err(StreamingError::Closed(closed)),
+            sent = self.send_snapshot(vote, snapshot) => sent.map(SnapshotResponse::new),
+        }
+    }
+
+    async fn transfer_leader(
+        &mut self,
+        request: TransferLeaderRequest<Types>,
+        option: RPCOption,
+    ) -> Result<openraft::raft::TransferLeaderResponse<Types>, RPCError<Types>> {
+        match self.call(Request::Transfer(request), option.hard_ttl()).await? {
+            Response::Done => Ok(Ok(())),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+use mainstay_core::time::Duration;
+
+/// How a replica behaves. The defaults suit a cluster in one data centre.
+#[derive(Debug, Clone)]
+pub struct ReplicaOptions {
+    /// The rhythm of heartbeats and elections.
+    pub timing: Timing,
+    /// The limits of the committer.
+    pub commit: CommitOptions,
+    /// When the applied state is made durable and the log is cut.
+    pub checkpoint: CheckpointOptions,
+}
+
+/// The rhythm of heartbeats and elections.
+///
+/// A primary that was acknowledged by a quorum may serve reads for [`lease`](Timing::lease) after it asked; a secondary
+/// that heard of a primary votes for no other within `election_timeout_max`. The lease is the shorter of the two by a
+/// factor of two, which is the allowance for clocks that run at different speeds.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// How often an idle primary calls.
+    pub heartbeat: Duration,
+    /// The shortest silence after which a secondary stands for election.
+    pub election_timeout_min: Duration,
+    /// The longest silence after which a secondary stands for election.
+    pub election_timeout_max: Duration,
+}
+
+impl Timing {
+    /// How long a primary may serve reads after a quorum acknowledged it.
+    pub fn lease(&self) -> Duration {
+        self.election_timeout_max / 2
+    }
+}
+
+/// The limits of the committer: everything that waits is bounded.
+#[derive(Debug, Clone)]
+pub struct CommitOptions {
+    /// The largest single commit; above it is `TooLarge`.
+    pub commit_bytes_max: usize,
+    /// The size to which commits are merged into one log entry.
+    pub entry_bytes_max: usize,
+    /// How many log entries are proposed before the first of them has an outcome.
+    pub entries_in_flight_max: usize,
+    /// How many commits may wait; above it is `Overloaded`.
+    pub waiting_max: usize,
+    /// How many bytes may wait; above it is `Overloaded`.
+    pub waiting_bytes_max: usize,
+}
+
+/// When the applied state is made durable and the log is cut.
+#[derive(Debug, Clone)]
+pub struct CheckpointOptions {
+    /// A checkpoint is due when so many bytes were applied since the last one.
+    pub bytes: u64,
+    /// A checkpoint is due when so much time has passed and anything was applied.
+    pub interval: Duration,
+    /// Commits are refused as `Overloaded` while so many bytes wait for a checkpoint.
+    pub unsaved_bytes_max: u64,
+    /// So many bytes of log before the checkpoint are kept for replicas that lag behind.
+    pub log_keep_bytes: u64,
+}
+
+impl Default for ReplicaOptions {
+    fn default() -> Self {
+        let checkpoint_bytes = 50 << 20;
+        Self {
+            timing: Timing {
+                heartbeat: Duration::from_millis(300),
+                election_timeout_min: Duration::from_millis(1000),
+                election_timeout_max: Duration::from_millis(2000),
+            },
+            commit: CommitOptions {
+                commit_bytes_max: 16 << 20,
+                entry_bytes_max: 1 << 20,
+                entries_in_flight_max: 4,
+                waiting_max: 16_384,
+                waiting_bytes_max: 64 << 20,
+            },
+            checkpoint: CheckpointOptions {
+                bytes: checkpoint_bytes,
+                interval: Duration::from_secs(60),
+                unsaved_bytes_max: 4 * checkpoint_bytes,
+                log_keep_bytes: 8 << 20,
+            },
+        }
+    }
+}

@@ -1,0 +1,309 @@
+use std::fmt;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::{Epoch, Error, PartitionId, Result, SequenceNumber, SetId};
+use mainstay_store::state::{KeyRange, Mark, Order, Scan, StateSnapshot, StateStore, WriteBatch};
+use tokio::sync::watch;
+
+use crate::committer::Commit;
+use crate::local::LocalSet;
+use crate::replica::Replica;
+use crate::standing::Standing;
+
+/// A partition, as the rooms above see it: commit, read, follow the role. Cheap to clone.
+///
+/// Keys are the partition's own: partitions that share a replica set do not see each other. All that is common to the set
+/// is the order of commits, and that commits of several partitions can be [one](Partition::commit_together).
+#[derive(Clone)]
+pub struct Partition {
+    id: PartitionId,
+    backing: Backing,
+}
+
+#[derive(Clone)]
+enum Backing {
+    Replicated(Replica),
+    Local(Arc<LocalSet>),
+}
+
+impl fmt::Debug for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Partition({} in {})", self.id, self.set())
+    }
+}
+
+/// Changes to one partition that are committed together.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    set: SetId,
+    partition: PartitionId,
+    writes: WriteBatch,
+    epoch: Option<Epoch>,
+}
+
+impl Batch {
+    /// Sets a key.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
+        self.writes.put(key, value);
+        self
+    }
+
+    /// Removes a key; one that is not there is fine.
+    pub fn delete(&mut self, key: &[u8]) -> &mut Self {
+        self.writes.delete(key);
+        self
+    }
+
+    /// Removes all keys from `start` and before `end`; to the end of the partition if that is `None`.
+    pub fn delete_range(&mut self, start: &[u8], end: Option<&[u8]>) -> &mut Self {
+        self.writes.delete_range(start, end);
+        self
+    }
+
+    /// Commits only in this epoch: whoever read under one primary does not write under another.
+    pub fn in_epoch(&mut self, epoch: Epoch) -> &mut Self {
+        self.epoch = Some(epoch);
+        self
+    }
+
+    /// The bytes that this adds to the log.
+    pub fn bytes(&self) -> usize {
+        self.writes.as_bytes().len()
+    }
+}
+
+impl Partition {
+    pub(crate) fn replicated(id: PartitionId, replica: Replica) -> Self {
+        Self { id, backing: Backing::Replicated(replica) }
+    }
+
+    pub(crate) fn local(id: PartitionId, set: Arc<LocalSet>) -> Self {
+        Self { id, backing: Backing::Local(set) }
+    }
+
+    /// Which partition this is.
+    pub fn id(&self) -> PartitionId {
+        self.id
+    }
+
+    /// The replica set that it lives in.
+    pub fn set(&self) -> SetId {
+        match &self.backing {
+            Backing::Replicated(replica) => replica.inner.identity.set,
+            Backing::Local(local) => local.id(),
+        }
+    }
+
+    /// An empty batch for this partition.
+    pub fn batch(&self) -> Batch {
+        Batch { set: self.set(), partition: self.id, writes: WriteBatch::with_prefix(&prefix(self.id)), epoch: None }
+    }
+
+    /// Commits a batch. When this returns, the commit is durable by the partition's level (on disk, or in memory, of a
+    /// quorum of replicas), applied here, and at its place in the order of the set.
+    ///
+    /// Dropping the future does not take the commit back.
+    ///
+    /// # Errors
+    /// `NotPrimary`, `Overloaded`, `TooLarge`, `Invalid`: nothing was changed. `OutcomeUnknown`: it may or may not have
+    /// happened.
+    pub async fn commit(&self, batch: Batch) -> Result<SequenceNumber> {
+        match &self.backing {
+            Backing::Local(local) => {
+                self.owns(&batch)?;
+                local.commit(std::slice::from_ref(&batch.writes))
+            }
+            Backing::Replicated(replica) => {
+                self.owns(&batch)?;
+                replica.commit(Commit { batches: vec![batch.writes.into_bytes()], epoch: batch.epoch }).await
+            }
+        }
+    }
+
+    /// Commits batches of several partitions of this partition's set as one: all of it or none.
+    ///
+    /// # Errors
+    /// As [`commit`](Partition::commit); `Invalid` if a batch is of another set or there is none.
+    pub async fn commit_together(&self, batches: Vec<Batch>) -> Result<SequenceNumber> {
+        if let Some(other) = batches.iter().find(|batch| batch.set != self.set()) {
+            return Err(Error::invalid(format!(
+                "partition {} is in set {}, not in {}: only partitions of one set can be committed together",
+                other.partition,
+                other.set,
+                self.set()
+            )));
+        }
+        if batches.is_empty() {
+            return Err(Error::invalid("there is nothing to commit: give at least one batch"));
+        }
+        let epochs = batches.iter().filter_map(|batch| batch.epoch);
+        let epoch = epochs.clone().max();
+        if epochs.min() != epoch {
+            return Err(Error::invalid("the batches were made in different epochs: read again and retry"));
+        }
+        match &self.backing {
+            Backing::Local(local) => {
+                let writes: Vec<WriteBatch> = batches.into_iter().map(|batch| batch.writes).collect();
+                local.commit(&writes)
+            }
+            Backing::Replicated(replica) => {
+                let batches = batches.into_iter().map(|batch| batch.writes.into_bytes()).collect();
+                replica.commit(Commit { batches, epoch }).await
+            }
+        }
+    }
+
+    fn owns(&self, batch: &Batch) -> Result<()> {
+        if batch.partition == self.id && batch.set == self.set() {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "the batch is for partition {} of set {}, this is {} of {}: commit it there",
+            batch.partition,
+            batch.set,
+            self.id,
+            self.set()
+        )))
+    }
+
+    /// The state as of now, with everything that was acknowledged by anybody before this call. Served by the primary
+    /// under its lease, without asking the others.
+    ///
+    /// # Errors
+    /// `NotPrimary` without role or lease.
+    pub fn read(&self) -> Result<Snapshot> {
+        let epoch = self.check()?;
+        self.snapshot_in(epoch)
+    }
+
+    /// The value of a key as of now; like [`read`](Partition::read) for a single key.
+    ///
+    /// # Errors
+    /// `NotPrimary` without role or lease.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.check()?;
+        self.store().get(&full_key(self.id, key))
+    }
+
+    /// The state that this replica has applied, on any replica. On a secondary it may lag behind.
+    ///
+    /// # Errors
+    /// `Corrupt` or `Fatal` if the store cannot be read.
+    pub fn snapshot(&self) -> Result<Snapshot> {
+        self.snapshot_in(self.standing().epoch)
+    }
+
+    /// The epoch, if this replica is primary and its lease holds at this moment.
+    ///
+    /// # Errors
+    /// `NotPrimary` without role or lease.
+    pub fn check(&self) -> Result<Epoch> {
+        match &self.backing {
+            Backing::Replicated(replica) => replica.inner.keeper.check(),
+            Backing::Local(local) => Ok(local.standing().epoch),
+        }
+    }
+
+    /// The role and epoch at this moment.
+    pub fn standing(&self) -> Standing {
+        match &self.backing {
+            Backing::Replicated(replica) => replica.standing(),
+            Backing::Local(local) => local.standing(),
+        }
+    }
+
+    /// Follows the role and epoch.
+    pub fn watch(&self) -> watch::Receiver<Standing> {
+        match &self.backing {
+            Backing::Replicated(replica) => replica.watch(),
+            Backing::Local(local) => local.watch(),
+        }
+    }
+
+    fn store(&self) -> &dyn StateStore {
+        match &self.backing {
+            Backing::Replicated(replica) => &*replica.inner.store,
+            Backing::Local(local) => local.store(),
+        }
+    }
+
+    fn snapshot_in(&self, epoch: Epoch) -> Result<Snapshot> {
+        Ok(Snapshot { partition: self.id, epoch, state: self.store().snapshot()? })
+    }
+}
+
+/// A partition's state that does not change any more.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    partition: PartitionId,
+    epoch: Epoch,
+    state: Arc<dyn StateSnapshot>,
+}
+
+impl Snapshot {
+    /// The epoch in which it was taken.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// The mark of the set's state that this is part of.
+    pub fn mark(&self) -> Mark {
+        self.state.mark()
+    }
+
+    /// The value of a key.
+    ///
+    /// # Errors
+    /// `Corrupt` if the stored bytes are damaged.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.state.get(&full_key(self.partition, key))
+    }
+
+    /// The values of several keys.
+    ///
+    /// # Errors
+    /// `Corrupt` if the stored bytes are damaged.
+    pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        let keys: Vec<Vec<u8>> = keys.iter().map(|key| full_key(self.partition, key)).collect();
+        self.state.multi_get(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
+    /// The entries of a range of keys, in the order of their bytes or against it.
+    ///
+    /// # Errors
+    /// `Corrupt` if the stored bytes are damaged.
+    pub fn scan(&self, range: KeyRange, order: Order) -> Result<Scan> {
+        let full = |key: Bytes| Bytes::from(full_key(self.partition, &key));
+        let start = match range.start {
+            Bound::Included(key) => Bound::Included(full(key)),
+            Bound::Excluded(key) => Bound::Excluded(full(key)),
+            Bound::Unbounded => Bound::Included(full(Bytes::new())),
+        };
+        let end = match range.end {
+            Bound::Included(key) => Bound::Included(full(key)),
+            Bound::Excluded(key) => Bound::Excluded(full(key)),
+            Bound::Unbounded => match self.partition.0.checked_add(1) {
+                Some(next) => Bound::Excluded(Bytes::copy_from_slice(&next.to_be_bytes())),
+                None => Bound::Unbounded,
+            },
+        };
+        let entries = self.state.scan(KeyRange { start, end }, order)?;
+        Ok(Box::new(entries.map(|entry| entry.map(|(key, value)| (key.slice(PREFIX_BYTES..), value)))))
+    }
+}
+
+const PREFIX_BYTES: usize = 8;
+
+/// Big-endian, so that the keys of a partition stand together and in the order of partitions.
+fn prefix(partition: PartitionId) -> [u8; PREFIX_BYTES] {
+    partition.0.to_be_bytes()
+}
+
+fn full_key(partition: PartitionId, key: &[u8]) -> Vec<u8> {
+    let mut full = Vec::with_capacity(PREFIX_BYTES + key.len());
+    full.extend_from_slice(&prefix(partition));
+    full.extend_from_slice(key);
+    full
+}

@@ -1,0 +1,139 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::{Error, task, time};
+use mainstay_store::state::{Import, StateStore};
+use openraft::raft::VoteResponse;
+use openraft::storage::Snapshot;
+use openraft::async_runtime::watch::WatchReceiver as _;
+use tokio::sync::Mutex;
+
+use crate::message::{Request, Response};
+use crate::options::Timing;
+use crate::raft::{Raft, SnapshotMeta, Vote};
+use crate::replica::Identity;
+use crate::state_machine::SnapshotData;
+
+/// Answers what other replicas of the set ask.
+pub struct Receiver {
+    identity: Identity,
+    raft: Raft,
+    store: Arc<dyn StateStore>,
+    /// Until when no vote is given, see [`Receiver::new`].
+    votes_from: time::Instant,
+    incoming: Mutex<Option<Incoming>>,
+}
+
+/// A state that is being received; at most one at a time.
+struct Incoming {
+    transfer: u64,
+    next: u64,
+    import: Box<dyn Import>,
+}
+
+impl Receiver {
+    /// A replica that restarts has forgotten which primary it acknowledged last, and so gives no vote until every lease
+    /// that it may have had a part in has run out. A fresh one has acknowledged nobody.
+    pub fn new(identity: Identity, raft: Raft, store: Arc<dyn StateStore>, fresh: bool, timing: Timing) -> Self {
+        let pause = if fresh { time::Duration::ZERO } else { timing.election_timeout_max };
+        Self { identity, raft, store, votes_from: time::now() + pause, incoming: Mutex::new(None) }
+    }
+
+    pub async fn handle(&self, request: Request) -> Response {
+        match request {
+            Request::Append(append) => answer(self.raft.append_entries(append).await, Response::Append),
+            Request::Vote(vote) if !self.may_vote(vote.leadership_transfer) => self.refuse_vote(),
+            Request::Vote(vote) => answer(self.raft.vote(vote).await, Response::Vote),
+            Request::PreVote(_) if !self.may_vote(false) => self.refuse_vote(),
+            Request::PreVote(vote) => answer(self.raft.pre_vote(vote).await, Response::Vote),
+            Request::Transfer(transfer) => match self.raft.handle_transfer_leader(transfer).await {
+                Ok(Ok(())) => Response::Done,
+                Ok(Err(error)) => Response::Failed(error.to_string()),
+                Err(error) => Response::Failed(error.to_string()),
+            },
+            Request::SnapshotChunk { transfer, number, chunk } => self.chunk(transfer, number, chunk).await,
+            Request::SnapshotEnd { transfer, chunks, vote, meta } => self.install(transfer, chunks, vote, meta).await,
+            Request::Join { .. } => Response::Failed("a request to join is for the replica itself".to_owned()),
+        }
+    }
+
+    fn may_vote(&self, transfer: bool) -> bool {
+        // A primary that hands over has given up its lease itself.
+        transfer || time::now() >= self.votes_from
+    }
+
+    fn refuse_vote(&self) -> Response {
+        let vote = self.raft.metrics().borrow_watched().vote;
+        Response::Vote(VoteResponse::new(vote, None, false))
+    }
+
+    async fn chunk(&self, transfer: u64, number: u64, chunk: Bytes) -> Response {
+        let mut incoming = self.incoming.lock().await;
+        let (mut import, next) = match incoming.take() {
+            Some(current) if current.transfer == transfer && number > 0 => (current.import, current.next),
+            _ if number == 0 => {
+                let store = self.store.clone();
+                match task::blocking(move || store.import()).await {
+                    Ok(import) => (import, 0),
+                    Err(error) => return failed(&error),
+                }
+            }
+            other => {
+                *incoming = other;
+                return Response::Failed(format!("no transfer {transfer} is under way: start over"));
+            }
+        };
+        if number != next {
+            // A repeated piece was taken already; anything else is lost, and the sender starts over.
+            let repeated = number + 1 == next;
+            *incoming = Some(Incoming { transfer, next, import });
+            return if repeated {
+                Response::Done
+            } else {
+                Response::Failed(format!("piece {number} came where {next} was expected: start over"))
+            };
+        }
+        let (import, result) = task::blocking(move || {
+            let result = import.push(&chunk);
+            (import, result)
+        })
+        .await;
+        match result {
+            Ok(()) => {
+                *incoming = Some(Incoming { transfer, next: next + 1, import });
+                Response::Done
+            }
+            Err(error) => failed(&error),
+        }
+    }
+
+    async fn install(&self, transfer: u64, chunks: u64, vote: Vote, meta: SnapshotMeta) -> Response {
+        let import = {
+            let mut incoming = self.incoming.lock().await;
+            match incoming.take() {
+                Some(current) if current.transfer == transfer && current.next == chunks => current.import,
+                other => {
+                    *incoming = other;
+                    return Response::Failed(format!("transfer {transfer} is not complete: start over"));
+                }
+            }
+        };
+        tracing::info!(set = %self.identity.set, replica = %self.identity.replica, "installing a snapshot");
+        let snapshot = Snapshot { meta, snapshot: SnapshotData::Received(import) };
+        match self.raft.install_full_snapshot(vote, snapshot).await {
+            Ok(response) => Response::Snapshot(response.vote),
+            Err(error) => Response::Failed(error.to_string()),
+        }
+    }
+}
+
+fn answer<T, E: std::fmt::Display>(result: Result<T, E>, wrap: impl FnOnce(T) -> Response) -> Response {
+    match result {
+        Ok(value) => wrap(value),
+        Err(error) => Response::Failed(error.to_string()),
+    }
+}
+
+fn failed(error: &Error) -> Response {
+    Response::Failed(error.to_string())
+}

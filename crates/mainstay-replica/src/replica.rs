@@ -1,0 +1,478 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::{Error, ErrorKind, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId, task, time};
+use mainstay_store::log::{GroupId, NodeLog};
+use mainstay_store::state::StateStore;
+use openraft::async_runtime::watch::WatchReceiver as _;
+use openraft::errors::{ClientWriteError, RaftError};
+use openraft::ChangeMembers;
+use tokio::sync::watch;
+
+use crate::committer::{Commit, Committer, not_primary};
+use crate::growth::Growth;
+use crate::log_storage::LogStorage;
+use crate::message::{Envelope, Request, Response};
+use crate::network::Network;
+use crate::options::ReplicaOptions;
+use crate::partition::Partition;
+use crate::raft::{Member, Raft, Types};
+use crate::receiver::Receiver;
+use crate::standing::{Keeper, Role, Standing};
+use crate::state_machine::StateMachine;
+use crate::transport::Transport;
+
+/// How long one piece of a state may take to be sent and taken in.
+const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(30);
+
+/// How long a new primary may take to show up after the old one handed over.
+const HAND_OVER_TIMEOUT: time::Duration = time::Duration::from_secs(5);
+
+/// A node's copy of a replica set. Cheap to clone.
+#[derive(Clone)]
+pub struct Replica {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// Which replica this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// The set that it is a copy of.
+    pub set: SetId,
+    /// The replica's own id; a volatile replica has a new one after every start.
+    pub replica: ReplicaId,
+    /// The node that it lives on.
+    pub node: NodeId,
+}
+
+pub(crate) struct Inner {
+    pub(crate) identity: Identity,
+    pub(crate) options: ReplicaOptions,
+    pub(crate) raft: Raft,
+    pub(crate) store: Arc<dyn StateStore>,
+    pub(crate) committer: Arc<Committer>,
+    pub(crate) keeper: Arc<Keeper>,
+    pub(crate) growth: Arc<Growth>,
+    transport: Arc<dyn Transport>,
+    receiver: Receiver,
+    scope: task::Scope,
+}
+
+impl fmt::Debug for Replica {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replica").field("identity", &self.inner.identity).field("standing", &self.standing()).finish()
+    }
+}
+
+/// What a replica is and knows, for people and tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Which replica this is.
+    pub identity: Identity,
+    /// Its role.
+    pub standing: Standing,
+    /// The replicas that vote, with their nodes.
+    pub voters: BTreeMap<ReplicaId, NodeId>,
+    /// The replicas that only learn.
+    pub learners: BTreeMap<ReplicaId, NodeId>,
+    /// The index after the last log entry.
+    pub log_next: u64,
+    /// The index after the last entry that was compacted away.
+    pub log_first: u64,
+    /// The index after the last entry applied.
+    pub applied_next: u64,
+    /// Why the replica has stopped, if it has.
+    pub failure: Option<String>,
+}
+
+impl Replica {
+    /// Starts a replica on its part of a node log and its state store. A set that was never founded waits for
+    /// [`found`](Replica::found) on one node, or to be taken in by [`join`](Replica::join).
+    ///
+    /// # Errors
+    /// `Corrupt` or `UnknownVersion` if what is stored cannot be used.
+    pub async fn start(
+        identity: Identity,
+        options: ReplicaOptions,
+        log: Arc<dyn NodeLog>,
+        store: Arc<dyn StateStore>,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self> {
+        let scope = task::Scope::new();
+        let starting = Self::start_in(identity, options, log, store, transport, scope.clone());
+        scope.enter(starting).await
+    }
+
+    async fn start_in(
+        identity: Identity,
+        options: ReplicaOptions,
+        log: Arc<dyn NodeLog>,
+        store: Arc<dyn StateStore>,
+        transport: Arc<dyn Transport>,
+        scope: task::Scope,
+    ) -> Result<Self> {
+        let growth = Arc::new(Growth::new(options.checkpoint.bytes));
+        let log_storage = LogStorage::new(log, GroupId(u64::from(identity.set.number)));
+        let fresh = log_storage.is_pristine();
+        let state_machine = StateMachine::new(store.clone(), growth.clone())?;
+        let network =
+            Network { transport: transport.clone(), set: identity.set, chunk_timeout: SNAPSHOT_CHUNK_TIMEOUT };
+        let config = raft_config(identity.set, &options)?;
+        let id = identity.replica.0;
+        let raft = Raft::new(id, Arc::new(config), network, log_storage, state_machine)
+            .await
+            .map_err(|error| Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error))?;
+        let committer = Arc::new(Committer::new(identity.set, options.commit.clone()));
+        let keeper = Arc::new(Keeper::new(identity.set, &raft, &options.timing, committer.clone()));
+        let receiver = Receiver::new(identity, raft.clone(), store.clone(), fresh, options.timing);
+        let inner =
+            Arc::new(Inner { identity, options, raft, store, committer, keeper, growth, transport, receiver, scope });
+        let replica = Self { inner };
+        replica.spawn_tasks();
+        replica.stand_for_election_when_safe(fresh).await?;
+        Ok(replica)
+    }
+
+    fn spawn_tasks(&self) {
+        let inner = &self.inner;
+        inner.scope.spawn(inner.committer.clone().run(inner.raft.clone()));
+        inner.scope.spawn(inner.keeper.clone().run());
+        inner.scope.spawn(housekeep(Arc::downgrade(inner)));
+    }
+
+    /// A replica that restarts has forgotten which primary it acknowledged last. It keeps out of elections until every
+    /// lease that it may have had a part in has run out; a replica that is alone has promised nothing to anybody.
+    async fn stand_for_election_when_safe(&self, fresh: bool) -> Result<()> {
+        let raft = self.inner.raft.clone();
+        if self.is_sole_voter() {
+            raft.runtime_config().elect(true);
+            return raft.trigger().elect(false).await.map_err(|error| self.stopped().with_source(error));
+        }
+        let pause = if fresh { time::Duration::ZERO } else { self.inner.options.timing.election_timeout_max };
+        self.inner.scope.spawn(async move {
+            time::sleep(pause).await;
+            raft.runtime_config().elect(true);
+        });
+        Ok(())
+    }
+
+    fn is_sole_voter(&self) -> bool {
+        let status = self.status();
+        status.voters.len() == 1 && status.voters.contains_key(&self.inner.identity.replica)
+    }
+
+    /// Creates the set with its first replicas. To be called on one of them, once in the life of a set; on a set that
+    /// exists it does nothing.
+    ///
+    /// # Errors
+    /// `Invalid` if the members do not contain this replica.
+    pub async fn found(&self, members: &BTreeMap<ReplicaId, NodeId>) -> Result<()> {
+        if !members.contains_key(&self.inner.identity.replica) {
+            return Err(Error::invalid(format!(
+                "the first members of set {} must contain replica {}",
+                self.inner.identity.set, self.inner.identity.replica
+            )));
+        }
+        let initialized = self.inner.raft.is_initialized().await.map_err(|e| self.stopped().with_source(e))?;
+        if initialized {
+            return Ok(());
+        }
+        let members: BTreeMap<u64, Member> = members.iter().map(|(id, node)| (id.0, Member { node: *node })).collect();
+        self.inner
+            .raft
+            .initialize(members)
+            .await
+            .map_err(|e| Error::fatal(format!("cannot found set {}", self.inner.identity.set)).with_source(e))?;
+        self.inner.raft.runtime_config().elect(true);
+        Ok(())
+    }
+
+    /// Asks the nodes of a set, again and again, to take this replica in; returns when it is a voter.
+    pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
+        let Identity { set, replica, node } = self.inner.identity;
+        let request = Envelope { to: None, request: Request::Join { replica, node } }.encode();
+        let pause = self.inner.options.timing.heartbeat;
+        let mut ask: Vec<NodeId> = nodes.iter().copied().filter(|other| *other != node).collect();
+        if ask.is_empty() {
+            return Err(Error::invalid(format!("joining set {set} needs the id of at least one other node")));
+        }
+        loop {
+            if self.status().voters.contains_key(&replica) {
+                self.inner.raft.runtime_config().elect(true);
+                return Ok(());
+            }
+            let to = ask[0];
+            ask.rotate_left(1);
+            let answer = time::timeout(HAND_OVER_TIMEOUT, self.inner.transport.call(to, set, request.clone())).await;
+            if let Ok(Ok(bytes)) = answer
+                && let Ok(Response::NotPrimary(Some(hint))) = Response::decode(bytes)
+                && let Some(at) = ask.iter().position(|node| *node == hint)
+            {
+                ask.swap(0, at);
+            }
+            time::sleep(pause).await;
+        }
+    }
+
+    /// Takes a replica in: first it learns until it has caught up, then it votes. Older replicas on the same node are
+    /// removed by the same step.
+    ///
+    /// # Errors
+    /// `NotPrimary` elsewhere than on the primary; `Retry` while another change of members is under way.
+    pub async fn add_member(&self, replica: ReplicaId, node: NodeId) -> Result<()> {
+        let status = self.status();
+        let raft = &self.inner.raft;
+        if !status.voters.contains_key(&replica) {
+            let learned = raft.add_learner(replica.0, Member { node }, true).await;
+            learned.map_err(|error| self.membership_error(error))?;
+        }
+        let voters = status.voters.iter().filter(|(_, other)| **other != node).map(|(id, _)| id.0);
+        let voters: BTreeSet<u64> = voters.chain([replica.0]).collect();
+        raft.change_membership(ChangeMembers::ReplaceAllVoters(voters), false)
+            .await
+            .map_err(|error| self.membership_error(error))?;
+        Ok(())
+    }
+
+    /// Removes a replica from the set. A primary that removes itself steps down when the change is committed.
+    ///
+    /// # Errors
+    /// `NotPrimary` elsewhere than on the primary; `Retry` while another change of members is under way; `Invalid` for the
+    /// last voter.
+    pub async fn remove_member(&self, replica: ReplicaId) -> Result<()> {
+        let status = self.status();
+        if status.voters.keys().eq([&replica]) {
+            return Err(Error::invalid(format!(
+                "replica {replica} is the last of set {}: add another before you remove it",
+                self.inner.identity.set
+            )));
+        }
+        let raft = &self.inner.raft;
+        let gone = BTreeSet::from([replica.0]);
+        if status.voters.contains_key(&replica) {
+            raft.change_membership(ChangeMembers::RemoveVoters(gone.clone()), false)
+                .await
+                .map_err(|error| self.membership_error(error))?;
+        } else if status.learners.contains_key(&replica) {
+            raft.change_membership(ChangeMembers::RemoveNodes(gone), false)
+                .await
+                .map_err(|error| self.membership_error(error))?;
+        }
+        Ok(())
+    }
+
+    /// Hands the role of primary to another voter and waits until this one is not primary any more.
+    ///
+    /// # Errors
+    /// `NotPrimary` elsewhere than on the primary, `NotFound` for a replica that does not vote, `Timeout` if the other did
+    /// not take over (this one goes on then).
+    pub async fn hand_over(&self, to: ReplicaId) -> Result<()> {
+        let set = self.inner.identity.set;
+        let epoch = self.inner.keeper.check()?;
+        if !self.status().voters.contains_key(&to) {
+            return Err(Error::new(ErrorKind::NotFound, format!("replica {to} is not a voter of set {set}")));
+        }
+        if to == self.inner.identity.replica {
+            return Ok(());
+        }
+        self.inner.keeper.hand_over(true);
+        let result = async {
+            self.inner.raft.trigger().transfer_leader(to.0).await.map_err(|e| self.stopped().with_source(e))?;
+            let mut watch = self.watch();
+            let moved = watch.wait_for(|standing| standing.epoch > epoch);
+            match time::timeout(HAND_OVER_TIMEOUT, moved).await {
+                Ok(_) => Ok(()),
+                Err(_) => Err(Error::new(
+                    ErrorKind::Timeout,
+                    format!("replica {to} did not take over set {set} in time; this node goes on as primary"),
+                )),
+            }
+        }
+        .await;
+        self.inner.keeper.hand_over(false);
+        result
+    }
+
+    /// Answers a request of another replica. Whatever the bytes are, it answers and does not panic.
+    pub async fn receive(&self, request: Bytes) -> Bytes {
+        let response = match Envelope::decode(request) {
+            Ok(Envelope { to: Some(to), .. }) if to != self.inner.identity.replica => Response::WrongReplica,
+            Ok(Envelope { request: Request::Join { replica, node }, .. }) => self.take_in(replica, node).await,
+            Ok(Envelope { request, .. }) => self.inner.receiver.handle(request).await,
+            Err(error) => Response::Failed(error.to_string()),
+        };
+        response.encode()
+    }
+
+    async fn take_in(&self, replica: ReplicaId, node: NodeId) -> Response {
+        let standing = self.standing();
+        if standing.role != Role::Primary {
+            return Response::NotPrimary(standing.primary);
+        }
+        // Catching up may take long; who joins asks until it sees itself among the voters.
+        let this = self.clone();
+        self.inner.scope.spawn(async move {
+            if let Err(error) = this.add_member(replica, node).await {
+                tracing::debug!(%error, %replica, %node, "could not take a replica in yet");
+            }
+        });
+        Response::Done
+    }
+
+    /// A handle to one of the partitions that live in this set.
+    pub fn partition(&self, id: PartitionId) -> Partition {
+        Partition::replicated(id, self.clone())
+    }
+
+    /// The role and epoch at this moment.
+    pub fn standing(&self) -> Standing {
+        self.inner.keeper.standing()
+    }
+
+    /// Follows the role and epoch.
+    pub fn watch(&self) -> watch::Receiver<Standing> {
+        self.inner.keeper.watch()
+    }
+
+    /// Makes the applied state durable now and cuts the log, as happens by itself by size and time.
+    ///
+    /// # Errors
+    /// `Fatal` if the replica has stopped.
+    pub async fn checkpoint(&self) -> Result<()> {
+        checkpoint(&self.inner).await.map_err(|error| self.stopped().with_source(error))
+    }
+
+    /// What this replica is and knows.
+    pub fn status(&self) -> Status {
+        let metrics = self.inner.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let membership = metrics.membership_config.membership();
+        let voting: BTreeSet<u64> = membership.voter_ids().collect();
+        let (voters, learners): (Vec<_>, Vec<_>) = membership
+            .nodes()
+            .map(|(id, member)| (ReplicaId(*id), member.node))
+            .partition(|(id, _)| voting.contains(&id.0));
+        Status {
+            identity: self.inner.identity,
+            standing: self.standing(),
+            voters: voters.into_iter().collect(),
+            learners: learners.into_iter().collect(),
+            log_next: metrics.last_log_index.map_or(0, |index| index + 1),
+            log_first: metrics.purged.map_or(0, |id| id.index + 1),
+            applied_next: metrics.last_applied.map_or(0, |id| id.index + 1),
+            failure: metrics.running_state.as_ref().err().map(ToString::to_string),
+        }
+    }
+
+    /// The store with all partitions of the set.
+    pub fn store(&self) -> &Arc<dyn StateStore> {
+        &self.inner.store
+    }
+
+    /// Stops the replica. What was acknowledged is durable already; commits in flight end as `OutcomeUnknown`.
+    pub async fn stop(&self) {
+        // Openraft only fails to stop if its task has panicked, and then it has stopped.
+        drop(self.inner.raft.shutdown().await);
+        self.inner.committer.close(None);
+        self.inner.scope.stop();
+    }
+
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<SequenceNumber> {
+        let unsaved = self.inner.growth.unsaved();
+        if unsaved > self.inner.options.checkpoint.unsaved_bytes_max {
+            return Err(Error::new(
+                ErrorKind::Overloaded,
+                format!(
+                    "{unsaved} bytes of set {} wait for a checkpoint (limit {}): the disk is behind, slow down and retry",
+                    self.inner.identity.set, self.inner.options.checkpoint.unsaved_bytes_max
+                ),
+            ));
+        }
+        self.inner.committer.commit(commit).await
+    }
+
+    fn stopped(&self) -> Error {
+        let why = self.status().failure.unwrap_or_else(|| "it was stopped".to_owned());
+        Error::fatal(format!("the replica of set {} does not run: {why}; open it again", self.inner.identity.set))
+    }
+
+    fn membership_error(&self, error: RaftError<Types, ClientWriteError<Types>>) -> Error {
+        let set = self.inner.identity.set;
+        match error {
+            RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => {
+                not_primary(set, forward.leader_node.map(|member| member.node))
+            }
+            RaftError::APIError(other) => Error::new(
+                ErrorKind::Retry,
+                format!("the members of set {set} cannot be changed at the moment: retry"),
+            )
+            .with_source(other),
+            RaftError::Fatal(fatal) => self.stopped().with_source(fatal),
+        }
+    }
+}
+
+fn raft_config(set: SetId, options: &ReplicaOptions) -> Result<openraft::Config> {
+    let timing = &options.timing;
+    openraft::Config {
+        cluster_name: set.to_string(),
+        heartbeat_interval: timing.heartbeat.as_millis() as u64,
+        election_timeout_min: timing.election_timeout_min.as_millis() as u64,
+        election_timeout_max: timing.election_timeout_max.as_millis() as u64,
+        // Elections start when it is safe, see `stand_for_election_when_safe`.
+        enable_elect: false,
+        enable_pre_vote: Some(true),
+        // A leader that restarts must not go on in its old term: it may have lost entries that it sent but not synced.
+        enable_leader_restore: Some(false),
+        // Checkpoints and compaction follow sizes in bytes, which openraft does not know.
+        snapshot_policy: openraft::SnapshotPolicy::Never,
+        max_in_snapshot_log_to_keep: u64::MAX,
+        install_snapshot_timeout: SNAPSHOT_CHUNK_TIMEOUT.as_millis() as u64,
+        replication_lag_threshold: u64::MAX,
+        ..openraft::Config::default()
+    }
+    .validate()
+    .map_err(|error| Error::invalid(format!("the timing of set {set} cannot work")).with_source(error))
+}
+
+/// Makes checkpoints by size and by time, and cuts the log after them.
+async fn housekeep(inner: std::sync::Weak<Inner>) {
+    loop {
+        let Some((growth, interval)) =
+            inner.upgrade().map(|inner| (inner.growth.clone(), inner.options.checkpoint.interval))
+        else {
+            return;
+        };
+        drop(time::timeout(interval, growth.checkpoint_due()).await);
+        let Some(inner) = inner.upgrade() else { return };
+        if inner.store.mark() != inner.store.checkpointed()
+            && let Err(error) = checkpoint(&inner).await
+        {
+            tracing::error!(set = %inner.identity.set, %error, "no checkpoint could be made");
+            return;
+        }
+    }
+}
+
+async fn checkpoint(inner: &Inner) -> Result<(), openraft::errors::Fatal<Types>> {
+    let goal = inner.store.mark().index;
+    inner.raft.trigger().snapshot().await?;
+    let mut data = inner.raft.data_metrics();
+    let reached = async {
+        while data.borrow_watched().snapshot.map_or(0, |id| id.index + 1) < goal {
+            if data.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    reached.await;
+    inner.growth.checkpoint_done(inner.store.unsaved_bytes());
+    let keep = inner.options.checkpoint.log_keep_bytes;
+    if let Some(cut) = inner.growth.compactable(inner.store.checkpointed().index, keep) {
+        // The mark's index is one above the entry's.
+        inner.raft.trigger().purge_log(cut.saturating_sub(1)).await?;
+    }
+    Ok(())
+}

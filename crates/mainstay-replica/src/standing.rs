@@ -1,0 +1,197 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mainstay_core::{Epoch, Error, NodeId, Result, SetId, time};
+use openraft::async_runtime::watch::WatchReceiver as _;
+use openraft::{Instant as _, ServerState};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
+
+use crate::committer::{Committer, not_primary};
+use crate::options::Timing;
+use crate::raft::{Raft, Types};
+
+/// What a replica may do at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Primary or secondary.
+    pub role: Role,
+    /// The epoch of the primary that is known of. It never goes back.
+    pub epoch: Epoch,
+    /// The node of the primary, where known.
+    pub primary: Option<NodeId>,
+}
+
+/// The two roles of a replica.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Commits and reads are served here. At most one replica of a set is primary at any moment.
+    Primary,
+    /// Commits are refused, and snapshots may lag behind.
+    Secondary,
+}
+
+impl Standing {
+    /// The standing of a replica that knows nothing yet.
+    pub(crate) fn unknown() -> Self {
+        Self { role: Role::Secondary, epoch: Epoch(0), primary: None }
+    }
+}
+
+type Watched<T> = <<crate::runtime::ReplicaRuntime as openraft::AsyncRuntime>::Watch as openraft::async_runtime::watch::Watch>::Receiver<T>;
+
+/// Watches over a replica's role: primary is who leads in the newest epoch, holds the lease, has applied everything that
+/// was committed before its epoch, and has no proposal without an outcome.
+///
+/// The lease is checked at the moment of every read, so losing it needs no notice; the watch is what deactivates actors
+/// and stops services, and it turns at the latest when the lease has run out.
+#[derive(Debug)]
+pub struct Keeper {
+    set: SetId,
+    me: u64,
+    lease: time::Duration,
+    server: Watched<openraft::metrics::RaftServerMetrics<Types>>,
+    data: Watched<openraft::metrics::RaftDataMetrics<Types>>,
+    committer: Arc<Committer>,
+    standing: watch::Sender<Standing>,
+    handing_over: AtomicBool,
+    nudge: Notify,
+    turn: Mutex<()>,
+}
+
+impl Keeper {
+    pub fn new(set: SetId, raft: &Raft, timing: &Timing, committer: Arc<Committer>) -> Self {
+        Self {
+            set,
+            me: *raft.node_id(),
+            lease: timing.lease(),
+            server: raft.server_metrics(),
+            data: raft.data_metrics(),
+            committer,
+            standing: watch::Sender::new(Standing::unknown()),
+            handing_over: AtomicBool::new(false),
+            nudge: Notify::new(),
+            turn: Mutex::new(()),
+        }
+    }
+
+    pub fn watch(&self) -> watch::Receiver<Standing> {
+        self.standing.subscribe()
+    }
+
+    pub fn standing(&self) -> Standing {
+        *self.standing.borrow()
+    }
+
+    /// The epoch, if this replica is primary and its lease holds at this moment.
+    pub fn check(&self) -> Result<Epoch> {
+        let standing = self.standing();
+        if standing.role == Role::Primary && self.leases_until().is_some_and(|until| time::now() < until) {
+            Ok(standing.epoch)
+        } else {
+            Err(self.refusal(standing))
+        }
+    }
+
+    fn refusal(&self, standing: Standing) -> Error {
+        let hint = if standing.role == Role::Primary { None } else { standing.primary };
+        not_primary(self.set, hint)
+    }
+
+    /// Steps back before leadership is handed to another replica, or takes it up again if that came to nothing.
+    pub fn hand_over(&self, on: bool) {
+        self.handing_over.store(on, Ordering::SeqCst);
+        self.update();
+        self.nudge.notify_one();
+    }
+
+    /// Until when reads may be served, as far as is known.
+    fn leases_until(&self) -> Option<time::Instant> {
+        let alone = {
+            let server = self.server.borrow_watched();
+            let config = server.membership_config.get_joint_config();
+            !config.is_empty() && config.iter().all(|voters| voters.len() == 1 && voters.contains(&self.me))
+        };
+        if alone {
+            return Some(time::now() + self.lease);
+        }
+        let age = self.data.borrow_watched().last_quorum_acked?.elapsed();
+        Some(time::now() + self.lease.checked_sub(age)?)
+    }
+
+    /// What the standing should be now, and when it will have to be looked at again by itself.
+    fn judge(&self) -> (Standing, Option<time::Instant>) {
+        let (leads, term, primary) = {
+            let server = self.server.borrow_watched();
+            let node = server.current_leader.and_then(|id| server.membership_config.get_node(&id).map(|m| m.node));
+            (server.state == ServerState::Leader, server.vote.leader_id.term, node)
+        };
+        let current = self.standing();
+        let epoch = Epoch(term).max(current.epoch);
+        let secondary = Standing { role: Role::Secondary, epoch, primary };
+        if !leads || epoch != Epoch(term) || self.handing_over.load(Ordering::SeqCst) {
+            return (secondary, None);
+        }
+        let now = time::now();
+        let Some(until) = self.leases_until().filter(|until| now < *until) else { return (secondary, None) };
+        let stays = current.role == Role::Primary && current.epoch == epoch;
+        let caught_up = self.data.borrow_watched().last_applied.is_some_and(|id| id.leader_id.term == term);
+        if stays || (caught_up && self.committer.is_settled()) {
+            (Standing { role: Role::Primary, epoch, primary }, Some(until))
+        } else {
+            (secondary, None)
+        }
+    }
+
+    /// Judges and publishes as one step: two tasks may do so at a time.
+    fn update(&self) -> (Standing, Option<time::Instant>) {
+        let _turn = self.turn.lock();
+        let judged = self.judge();
+        self.publish(judged.0);
+        judged
+    }
+
+    fn publish(&self, next: Standing) {
+        let current = self.standing();
+        if next == current {
+            return;
+        }
+        let was = (current.role == Role::Primary).then_some(current.epoch);
+        let is = (next.role == Role::Primary).then_some(next.epoch);
+        if was != is {
+            self.committer.close(next.primary);
+            if let Some(epoch) = is {
+                self.committer.open(epoch);
+            }
+            tracing::info!(set = %self.set, replica = self.me, epoch = next.epoch.0, role = ?next.role, "role changed");
+        }
+        self.standing.send_replace(next);
+    }
+
+    /// Keeps the standing up to date until the task is stopped.
+    pub async fn run(self: Arc<Self>) {
+        let mut server = self.server.clone();
+        let mut data = self.data.clone();
+        loop {
+            let (next, until) = self.update();
+            let leads = self.server.borrow_watched().state == ServerState::Leader;
+            let waiting_to_lead = leads && next.role == Role::Secondary;
+            let expiry = async {
+                match until {
+                    Some(until) => time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                changed = server.changed() => if changed.is_err() { break },
+                () = self.nudge.notified() => {}
+                () = self.committer.settled(), if waiting_to_lead => {}
+                changed = data.changed(), if waiting_to_lead => if changed.is_err() { break },
+                () = expiry => {}
+            }
+        }
+        let _turn = self.turn.lock();
+        self.publish(Standing { role: Role::Secondary, primary: None, ..self.standing() });
+    }
+}

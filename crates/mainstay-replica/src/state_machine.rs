@@ -1,0 +1,196 @@
+use std::io;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+use futures_util::{Stream, StreamExt};
+use mainstay_core::{Epoch, Result, task};
+use mainstay_store::state::{Import, Mark, StateSnapshot, StateStore, Write};
+use openraft::storage::{EntryResponder, RaftStateMachine, Snapshot};
+use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
+
+use crate::command::ParsedCommand;
+use crate::growth::Growth;
+use crate::log_storage::into_io;
+use crate::raft::{self, Applied, Command, Entry, LogId, SnapshotMeta, StoredMembership, Types};
+use crate::wire::{self, Reader};
+
+/// How many entries are applied before other tasks get a chance to run.
+const APPLY_RUN_MAX: usize = 128;
+
+/// A state store, as openraft wants to see a state machine.
+///
+/// The store's mark holds the index of the last entry applied (plus one, so that zero means none) and, as its note,
+/// that entry's term and the membership in force.
+#[derive(Debug)]
+pub struct StateMachine {
+    store: Arc<dyn StateStore>,
+    growth: Arc<Growth>,
+    position: Position,
+    note: Bytes,
+}
+
+/// Where a state is in the log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Position {
+    pub applied: Option<LogId>,
+    pub membership: StoredMembership,
+}
+
+impl Position {
+    pub fn from_mark(mark: &Mark) -> Result<Self> {
+        if mark.index == 0 {
+            return Ok(Self::default());
+        }
+        let mut reader = Reader::versioned("state mark", mark.note.clone())?;
+        let term = reader.u64()?;
+        let membership = reader.stored_membership()?;
+        reader.end()?;
+        Ok(Self { applied: Some(raft::log_id(term, mark.index - 1)), membership })
+    }
+
+    fn note(&self, term: u64) -> Bytes {
+        let mut note = BytesMut::new();
+        note.put_u8(wire::VERSION);
+        note.put_u64_le(term);
+        wire::put_stored_membership(&mut note, &self.membership);
+        note.freeze()
+    }
+
+    fn meta(&self) -> SnapshotMeta {
+        SnapshotMeta { last_log_id: self.applied, last_membership: self.membership.clone() }
+    }
+}
+
+/// A whole state on its way between replicas.
+pub enum SnapshotData {
+    /// A state of this replica, to be exported.
+    Local(Arc<dyn StateSnapshot>),
+    /// The state of another replica, received completely and not yet in force.
+    Received(Box<dyn Import>),
+}
+
+impl StateMachine {
+    pub fn new(store: Arc<dyn StateStore>, growth: Arc<Growth>) -> Result<Self> {
+        let mark = store.mark();
+        let position = Position::from_mark(&mark)?;
+        Ok(Self { store, growth, position, note: mark.note })
+    }
+
+    fn apply_entry(&mut self, entry: &Entry) -> Result<bool> {
+        let id = entry.log_id;
+        let (term, index) = (id.leader_id.term, id.index);
+        if let EntryPayload::Membership(membership) = &entry.payload {
+            self.position.membership = StoredMembership::new(Some(id), membership.clone());
+            self.note = self.position.note(term);
+        } else if self.position.applied.is_none_or(|applied| applied.leader_id.term != term) {
+            self.note = self.position.note(term);
+        }
+        let mark = Mark { index: index + 1, note: self.note.clone() };
+        let accepted = match &entry.payload {
+            EntryPayload::Normal(command) => self.apply_command(mark, Epoch(term), command)?,
+            EntryPayload::Blank | EntryPayload::Membership(_) => {
+                self.store.apply(mark, &mut std::iter::empty())?;
+                true
+            }
+        };
+        self.position.applied = Some(id);
+        Ok(accepted)
+    }
+
+    fn apply_command(&self, mark: Mark, epoch: Epoch, command: &Command) -> Result<bool> {
+        let parsed = ParsedCommand::parse(&command.0)?;
+        self.growth.logged(mark.index, command.0.len());
+        let accepted = parsed.epoch == epoch;
+        let writes: &mut dyn Iterator<Item = Write<'_>> =
+            if accepted { &mut parsed.writes() } else { &mut std::iter::empty() };
+        self.store.apply(mark, writes)?;
+        Ok(accepted)
+    }
+
+    fn snapshot(&self) -> Result<SnapshotOf> {
+        let snapshot = self.store.snapshot()?;
+        let meta = Position::from_mark(&snapshot.mark())?.meta();
+        Ok(Snapshot { meta, snapshot: SnapshotData::Local(snapshot) })
+    }
+}
+
+impl RaftStateMachine<Types> for StateMachine {
+    type SnapshotData = SnapshotData;
+    type SnapshotBuilder = Checkpoint;
+
+    async fn applied_state(&mut self) -> Result<(Option<LogId>, StoredMembership), io::Error> {
+        Ok((self.position.applied, self.position.membership.clone()))
+    }
+
+    async fn apply<S>(&mut self, mut entries: S) -> Result<(), io::Error>
+    where
+        S: Stream<Item = Result<EntryResponder<Types>, io::Error>> + Unpin + OptionalSend,
+    {
+        let mut run = 0;
+        while let Some(item) = entries.next().await {
+            let (entry, responder) = item?;
+            let accepted = self.apply_entry(&entry).map_err(into_io)?;
+            if let Some(responder) = responder {
+                responder.send(Applied { index: entry.log_id.index, accepted });
+            }
+            run += 1;
+            if run % APPLY_RUN_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        self.growth.applied(self.store.unsaved_bytes());
+        Ok(())
+    }
+
+    async fn get_snapshot_builder(&mut self) -> Checkpoint {
+        Checkpoint { store: self.store.clone() }
+    }
+
+    async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotData) -> Result<(), io::Error> {
+        let SnapshotData::Received(import) = snapshot else {
+            return Err(io::Error::other("a replica installs only a snapshot that it received"));
+        };
+        let mark = task::blocking(move || import.finish()).await.map_err(into_io)?;
+        self.position = Position::from_mark(&mark).map_err(into_io)?;
+        self.note = mark.note;
+        if self.position.meta() != *meta {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("snapshot is at {:?} but was announced for {:?}", self.position.applied, meta.last_log_id),
+            ));
+        }
+        Ok(())
+    }
+
+    async fn get_current_snapshot(&mut self) -> Result<Option<SnapshotOf>, io::Error> {
+        if self.position.applied.is_none() {
+            return Ok(None);
+        }
+        self.snapshot().map(Some).map_err(into_io)
+    }
+}
+
+/// Building a snapshot is making a checkpoint: what it covers survives a crash, and the log up to it may go.
+#[derive(Debug)]
+pub struct Checkpoint {
+    store: Arc<dyn StateStore>,
+}
+
+impl RaftSnapshotBuilder<Types> for Checkpoint {
+    type SnapshotData = SnapshotData;
+
+    async fn build_snapshot(&mut self) -> Result<SnapshotOf, io::Error> {
+        let store = self.store.clone();
+        let (mark, snapshot) = task::blocking(move || {
+            let mark = store.checkpoint()?;
+            Ok((mark, store.snapshot()?))
+        })
+        .await
+        .map_err(into_io)?;
+        let meta = Position::from_mark(&mark).map_err(into_io)?.meta();
+        Ok(Snapshot { meta, snapshot: SnapshotData::Local(snapshot) })
+    }
+}
+
+/// A snapshot in openraft's words.
+pub type SnapshotOf = openraft::type_config::alias::SnapshotOf<Types, SnapshotData>;

@@ -1,0 +1,208 @@
+//! The building blocks of everything this crate writes to the log or sends to a peer: little-endian numbers, votes, log
+//! ids, memberships and entries. `docs/internals/replica.md` has the bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use mainstay_core::{Error, ErrorKind, NodeId, Result};
+use openraft::EntryPayload;
+
+use crate::raft::{self, Command, Entry, LogId, Member, Membership, StoredMembership, Vote};
+
+/// The version of the formats below; every record and message starts with it.
+pub const VERSION: u8 = 1;
+
+const KIND_BLANK: u8 = 0;
+const KIND_COMMAND: u8 = 1;
+const KIND_MEMBERSHIP: u8 = 2;
+
+/// Reads a byte string front to back; every shortage is a `Corrupt` error that names what was expected.
+pub struct Reader {
+    bytes: Bytes,
+    what: &'static str,
+}
+
+impl Reader {
+    /// Starts reading after checking the version byte.
+    pub fn versioned(what: &'static str, bytes: Bytes) -> Result<Self> {
+        let mut reader = Self { bytes, what };
+        match reader.u8()? {
+            VERSION => Ok(reader),
+            other => Err(Error::new(
+                ErrorKind::UnknownVersion,
+                format!("{what} has format version {other}, this build reads {VERSION}: run the build that wrote it"),
+            )),
+        }
+    }
+
+    pub fn u8(&mut self) -> Result<u8> {
+        self.need(1)?;
+        Ok(self.bytes.get_u8())
+    }
+
+    pub fn u32(&mut self) -> Result<u32> {
+        self.need(4)?;
+        Ok(self.bytes.get_u32_le())
+    }
+
+    pub fn u64(&mut self) -> Result<u64> {
+        self.need(8)?;
+        Ok(self.bytes.get_u64_le())
+    }
+
+    pub fn flag(&mut self) -> Result<bool> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            other => Err(self.bad(&format!("flag of value {other}"))),
+        }
+    }
+
+    /// A byte string with its length in front; shares the buffer.
+    pub fn bytes(&mut self) -> Result<Bytes> {
+        let len = self.u32()? as usize;
+        self.need(len)?;
+        Ok(self.bytes.split_to(len))
+    }
+
+    pub fn rest(self) -> Bytes {
+        self.bytes
+    }
+
+    pub fn end(self) -> Result<()> {
+        if self.bytes.is_empty() { Ok(()) } else { Err(self.bad("bytes after its end")) }
+    }
+
+    pub fn bad(&self, found: &str) -> Error {
+        Error::corrupt(format!("{} is damaged: found {found}", self.what))
+    }
+
+    fn need(&self, count: usize) -> Result<()> {
+        if self.bytes.len() < count { Err(self.bad("its end too early")) } else { Ok(()) }
+    }
+
+    pub fn vote(&mut self) -> Result<Vote> {
+        let (term, node, committed) = (self.u64()?, self.u64()?, self.flag()?);
+        Ok(raft::vote(term, node, committed))
+    }
+
+    pub fn log_id(&mut self) -> Result<LogId> {
+        Ok(raft::log_id(self.u64()?, self.u64()?))
+    }
+
+    pub fn optional_log_id(&mut self) -> Result<Option<LogId>> {
+        if self.flag()? { Ok(Some(self.log_id()?)) } else { Ok(None) }
+    }
+
+    pub fn membership(&mut self) -> Result<Membership> {
+        let configs = self.u8()?;
+        let mut config = Vec::new();
+        for _ in 0..configs {
+            let voters = self.u32()?;
+            let mut set = BTreeSet::new();
+            for _ in 0..voters {
+                set.insert(self.u64()?);
+            }
+            config.push(set);
+        }
+        let count = self.u32()?;
+        let mut nodes = BTreeMap::new();
+        for _ in 0..count {
+            nodes.insert(self.u64()?, Member { node: NodeId(self.u64()?) });
+        }
+        if config.is_empty() && nodes.is_empty() {
+            return Ok(Membership::default());
+        }
+        Membership::new(config, nodes).map_err(|error| self.bad("an impossible membership").with_source(error))
+    }
+
+    pub fn stored_membership(&mut self) -> Result<StoredMembership> {
+        let log_id = self.optional_log_id()?;
+        Ok(StoredMembership::new(log_id, self.membership()?))
+    }
+}
+
+pub fn put_vote(buffer: &mut BytesMut, vote: &Vote) {
+    buffer.put_u64_le(vote.leader_id.term);
+    buffer.put_u64_le(vote.leader_id.voted_for);
+    buffer.put_u8(vote.committed.into());
+}
+
+pub fn put_log_id(buffer: &mut BytesMut, id: &LogId) {
+    buffer.put_u64_le(id.leader_id.term);
+    buffer.put_u64_le(id.index);
+}
+
+pub fn put_optional_log_id(buffer: &mut BytesMut, id: Option<&LogId>) {
+    buffer.put_u8(id.is_some().into());
+    if let Some(id) = id {
+        put_log_id(buffer, id);
+    }
+}
+
+pub fn put_bytes(buffer: &mut BytesMut, bytes: &[u8]) {
+    // Everything that is sent or logged is bounded far below 4 GiB before it gets here.
+    buffer.put_u32_le(bytes.len() as u32);
+    buffer.put_slice(bytes);
+}
+
+pub fn put_membership(buffer: &mut BytesMut, membership: &Membership) {
+    let config = membership.get_joint_config();
+    buffer.put_u8(config.len() as u8);
+    for voters in config {
+        buffer.put_u32_le(voters.len() as u32);
+        voters.iter().for_each(|id| buffer.put_u64_le(*id));
+    }
+    buffer.put_u32_le(membership.nodes().count() as u32);
+    for (id, member) in membership.nodes() {
+        buffer.put_u64_le(*id);
+        buffer.put_u64_le(member.node.0);
+    }
+}
+
+pub fn put_stored_membership(buffer: &mut BytesMut, stored: &StoredMembership) {
+    put_optional_log_id(buffer, stored.log_id().as_ref());
+    put_membership(buffer, stored.membership());
+}
+
+/// The bytes of an entry as they stand in the node log and in an append message. The index is not in it: the place says it.
+pub fn encode_entry(entry: &Entry) -> Bytes {
+    let size = match &entry.payload {
+        EntryPayload::Normal(command) => command.0.len(),
+        _ => 64,
+    };
+    let mut buffer = BytesMut::with_capacity(size + 10);
+    buffer.put_u8(VERSION);
+    buffer.put_u64_le(entry.log_id.leader_id.term);
+    match &entry.payload {
+        EntryPayload::Blank => buffer.put_u8(KIND_BLANK),
+        EntryPayload::Normal(command) => {
+            buffer.put_u8(KIND_COMMAND);
+            buffer.put_slice(&command.0);
+        }
+        EntryPayload::Membership(membership) => {
+            buffer.put_u8(KIND_MEMBERSHIP);
+            put_membership(&mut buffer, membership);
+        }
+    }
+    buffer.freeze()
+}
+
+pub fn decode_entry(index: u64, bytes: Bytes) -> Result<Entry> {
+    let mut reader = Reader::versioned("log entry", bytes)?;
+    let term = reader.u64()?;
+    let payload = match reader.u8()? {
+        KIND_BLANK => {
+            reader.end()?;
+            EntryPayload::Blank
+        }
+        KIND_COMMAND => EntryPayload::Normal(Command(reader.rest())),
+        KIND_MEMBERSHIP => {
+            let membership = reader.membership()?;
+            reader.end()?;
+            EntryPayload::Membership(membership)
+        }
+        other => return Err(reader.bad(&format!("an entry of kind {other}"))),
+    };
+    Ok(Entry { log_id: raft::log_id(term, index), payload })
+}
