@@ -28,7 +28,7 @@ impl Check {
             }
         }
         report.print_summary();
-        if self.stages().contains(&Stage::Test) && report.has(Stage::Test) {
+        if report.has(Stage::Test) {
             println!("{tally}");
         }
         outcome
