@@ -1,0 +1,28 @@
+//! Reliable actors for Rust: virtual actors and services whose state is transactional, replicated and durable, in
+//! your own process.
+//!
+//! This crate is the façade: it has no code of its own, only the names that an application needs, gathered from the
+//! crates that make up the system. Import [`prelude`] for what nearly every file uses; the modules have the rest.
+//!
+//! # Where it stands
+//!
+//! The foundations exist: [ids](id), [errors](Error), [data contracts](contract) and [ordered keys](key). Actors,
+//! services and collections do not exist yet, and this page will say so when they do.
+//!
+//! # Errors
+//!
+//! There is one [`Error`] type. Its [`kind`](Error::kind) says what a caller can do, its text names the thing and the
+//! remedy:
+//!
+//! ```
+//! use mainstay::prelude::*;
+//!
+//! let error = "durable".parse::<Level>().unwrap_err();
+//! assert_eq!(error.kind(), ErrorKind::Invalid);
+//! assert!(error.to_string().contains("use \"persisted\", \"volatile\" or \"none\""));
+//! ```
+
+pub mod prelude;
+
+pub use mainstay_core::{Epoch, Error, ErrorKind, Level, NodeId, PartitionId, Result, SequenceNumber, SetId};
+pub use mainstay_core::{contract, id, key};

@@ -1,0 +1,49 @@
+//! The chores of this repository, as `cargo xtask <chore>`.
+//!
+//! `check` is what continuous integration and a person run before a change goes in; it writes nothing but build
+//! output. `fix` repairs what a program can repair. The rules that are about this repository itself (which crate may
+//! use which, which documents must agree) are tests of this package, so that `check` runs them with all the others.
+
+mod check;
+mod command;
+mod fix;
+mod report;
+mod stage;
+mod tally;
+mod tool;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::check::Check;
+
+/// The chores of this repository.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Checks formatting, lints, docs, dependency rules and every test; changes no file of yours
+    Check(Check),
+    /// Formats the code and applies the fixes that clippy is sure of
+    Fix,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().chore {
+        Chore::Check(check) => check.run(),
+        Chore::Fix => fix::run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

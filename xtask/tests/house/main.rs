@@ -1,0 +1,53 @@
+//! The documents, the manifests and the settings of this repository agree with each other.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod deny;
+mod document;
+mod machine;
+mod manifest;
+mod tree;
+
+use crate::tree::Tree;
+
+#[test]
+fn every_link_and_path_in_a_document_leads_somewhere() {
+    assert_none(document::dead_references(&Tree::load()));
+}
+
+#[test]
+fn the_architecture_names_every_crate() {
+    assert_none(document::crates_without_mention(&Tree::load(), "ARCHITECTURE.md"));
+}
+
+#[test]
+fn the_list_of_decisions_is_complete() {
+    assert_none(document::unlisted_decisions(&Tree::load()));
+}
+
+#[test]
+fn continuous_integration_runs_what_the_readme_tells_a_person_to_run() {
+    let tree = Tree::load();
+    assert!(tree.text("README.md").contains("cargo xtask check"));
+    assert!(tree.text(".ci/run").lines().any(|line| line.ends_with("cargo xtask check")));
+    assert!(tree.text(".cargo/config.toml").contains("xtask = "));
+}
+
+#[test]
+fn every_manifest_is_complete() {
+    assert_none(manifest::omissions());
+}
+
+#[test]
+fn every_exception_of_the_dependency_rules_has_a_reason() {
+    assert_none(deny::exceptions_without_reason(&Tree::load().text("deny.toml")));
+}
+
+#[test]
+fn no_file_names_a_path_of_the_machine_it_was_written_on() {
+    assert_none(Tree::load().texts().flat_map(|(path, text)| machine::paths(path, text)).collect());
+}
+
+fn assert_none(objections: Vec<String>) {
+    assert!(objections.is_empty(), "\n{}\n", objections.join("\n"));
+}
