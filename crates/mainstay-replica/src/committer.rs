@@ -1,8 +1,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use mainstay_core::{Epoch, Error, ErrorKind, NodeId, Result, SequenceNumber, SetId};
+use mainstay_store::state::WriteBatch;
 use openraft::errors::ClientWriteError;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
@@ -38,14 +38,14 @@ struct Shared {
 /// One caller's commit: one or several write batches that are applied together.
 #[derive(Debug)]
 pub struct Commit {
-    pub batches: Vec<Bytes>,
+    pub batches: Vec<WriteBatch>,
     /// The epoch that the caller has been reading in; a commit in any other is refused.
     pub epoch: Option<Epoch>,
 }
 
 impl Commit {
     fn bytes(&self) -> usize {
-        self.batches.iter().map(Bytes::len).sum()
+        self.batches.iter().map(|batch| batch.as_bytes().len()).sum()
     }
 }
 
@@ -118,7 +118,11 @@ impl Committer {
     pub fn open(&self, epoch: Epoch) {
         let mut shared = self.shared.lock();
         shared.open = Some(epoch);
-        shared.hint = None;
+    }
+
+    /// Where callers are sent while this replica is not primary.
+    pub fn point_to(&self, primary: Option<NodeId>) {
+        self.shared.lock().hint = primary;
     }
 
     /// Stops accepting commits. What waits has not happened; what is in flight may or may not happen.
@@ -189,7 +193,7 @@ impl Committer {
             entry_bytes += bytes;
             builder
                 .get_or_insert_with(|| CommandBuilder::new(epoch, bytes.max(4096)))
-                .push(commit.batches.iter().map(|batch| &**batch));
+                .push(commit.batches.iter().map(WriteBatch::as_bytes));
             replies.push(reply);
         }
         let command = Command(builder?.finish());

@@ -32,6 +32,9 @@ mod wire;
 mod raft;
 mod runtime;
 
+#[cfg(test)]
+mod tests;
+
 pub use host::{Host, HostOptions, SETS_PER_LEVEL};
 pub use in_process::{Handler, InProcessNetwork, Troubles};
 pub use options::{CheckpointOptions, CommitOptions, ReplicaOptions, Timing};

@@ -1,6 +1,6 @@
 use std::fmt::Debug;
 use std::io;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -39,6 +39,22 @@ impl LogStorage {
     fn entries(&self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
         let records = self.log.read(self.group, start..end, READ_BYTES_MAX).map_err(into_io)?;
         decode(start, records)
+    }
+
+    /// The part of a range that the log has.
+    fn existing(&self, range: &impl RangeBounds<u64>) -> Range<u64> {
+        let view = self.log.group(self.group);
+        let start = match range.start_bound() {
+            Bound::Included(start) => *start,
+            Bound::Excluded(start) => start + 1,
+            Bound::Unbounded => 0,
+        };
+        let end = match range.end_bound() {
+            Bound::Included(end) => end + 1,
+            Bound::Excluded(end) => *end,
+            Bound::Unbounded => u64::MAX,
+        };
+        start.max(view.first)..end.min(view.next)
     }
 
     fn submit(&self, fill: impl FnOnce(&mut LogBatch), done: Done) -> io::Result<()> {
@@ -82,19 +98,7 @@ impl RaftLogReader<Types> for LogStorage {
         &mut self,
         range: R,
     ) -> Result<Vec<Entry>, io::Error> {
-        let view = self.log.group(self.group);
-        let mut start = match range.start_bound() {
-            Bound::Included(start) => *start,
-            Bound::Excluded(start) => start + 1,
-            Bound::Unbounded => 0,
-        }
-        .max(view.first);
-        let end = match range.end_bound() {
-            Bound::Included(end) => end + 1,
-            Bound::Excluded(end) => *end,
-            Bound::Unbounded => u64::MAX,
-        }
-        .min(view.next);
+        let Range { mut start, end } = self.existing(&range);
         let mut entries = Vec::new();
         while start < end {
             let more = self.entries(start, end)?;
@@ -118,17 +122,7 @@ impl RaftLogReader<Types> for LogStorage {
     where
         R: RangeBounds<u64> + Clone + Debug + OptionalSend,
     {
-        // Only what is committed is streamed, with both ends given; a piece at a time bounds the memory.
-        let start = match range.start_bound() {
-            Bound::Included(start) => *start,
-            Bound::Excluded(start) => start + 1,
-            Bound::Unbounded => self.log.group(self.group).first,
-        };
-        let end = match range.end_bound() {
-            Bound::Included(end) => end + 1,
-            Bound::Excluded(end) => *end,
-            Bound::Unbounded => self.log.group(self.group).next,
-        };
+        let Range { start, end } = self.existing(&range);
         EntryStream { storage: self.clone(), piece: Vec::new().into_iter(), next: start, end }
     }
 
@@ -159,15 +153,15 @@ impl futures_util::Stream for EntryStream {
             return std::task::Poll::Ready(None);
         }
         let item = match self.storage.entries(self.next, self.end) {
+            Ok(entries) if entries.is_empty() => {
+                let missing = format!("log entry {} of group {} is not there", self.next, self.storage.group.0);
+                self.next = self.end;
+                Some(Err(io::Error::other(missing)))
+            }
             Ok(entries) => {
                 self.next += entries.len() as u64;
                 self.piece = entries.into_iter();
-                self.piece.next().map(Ok).or_else(|| {
-                    Some(Err(io::Error::other(format!(
-                        "log entry {} of group {} is not there",
-                        self.next, self.storage.group.0
-                    ))))
-                })
+                self.piece.next().map(Ok)
             }
             Err(error) => {
                 self.next = self.end;

@@ -117,7 +117,7 @@ impl Partition {
             }
             Backing::Replicated(replica) => {
                 self.owns(&batch)?;
-                replica.commit(Commit { batches: vec![batch.writes.into_bytes()], epoch: batch.epoch }).await
+                replica.commit(Commit { batches: vec![batch.writes], epoch: batch.epoch }).await
             }
         }
     }
@@ -149,7 +149,7 @@ impl Partition {
                 local.commit(&writes)
             }
             Backing::Replicated(replica) => {
-                let batches = batches.into_iter().map(|batch| batch.writes.into_bytes()).collect();
+                let batches = batches.into_iter().map(|batch| batch.writes).collect();
                 replica.commit(Commit { batches, epoch }).await
             }
         }

@@ -53,7 +53,7 @@ pub fn log_id(term: u64, index: u64) -> LogId {
 }
 
 /// The node that a replica lives on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Member {
     pub node: NodeId,
 }

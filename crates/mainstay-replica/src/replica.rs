@@ -379,6 +379,12 @@ impl Replica {
         self.inner.scope.stop();
     }
 
+    /// Stops every task of the replica where it stands, as a crash would.
+    pub fn kill(&self) {
+        self.inner.scope.stop();
+        self.inner.committer.close(None);
+    }
+
     pub(crate) async fn commit(&self, commit: Commit) -> Result<SequenceNumber> {
         let unsaved = self.inner.growth.unsaved();
         if unsaved > self.inner.options.checkpoint.unsaved_bytes_max {

@@ -45,7 +45,6 @@ type Watched<T> = <<crate::runtime::ReplicaRuntime as openraft::AsyncRuntime>::W
 ///
 /// The lease is checked at the moment of every read, so losing it needs no notice; the watch is what deactivates actors
 /// and stops services, and it turns at the latest when the lease has run out.
-#[derive(Debug)]
 pub struct Keeper {
     set: SetId,
     me: u64,
@@ -165,6 +164,7 @@ impl Keeper {
             }
             tracing::info!(set = %self.set, replica = self.me, epoch = next.epoch.0, role = ?next.role, "role changed");
         }
+        self.committer.point_to(next.primary);
         self.standing.send_replace(next);
     }
 

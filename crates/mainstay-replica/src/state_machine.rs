@@ -147,8 +147,12 @@ impl RaftStateMachine<Types> for StateMachine {
     }
 
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotData) -> Result<(), io::Error> {
-        let SnapshotData::Received(import) = snapshot else {
-            return Err(io::Error::other("a replica installs only a snapshot that it received"));
+        let import = match snapshot {
+            SnapshotData::Received(import) => import,
+            SnapshotData::Local(state) => {
+                let store = self.store.clone();
+                task::blocking(move || copy(&*state, &*store)).await.map_err(into_io)?
+            }
         };
         let mark = task::blocking(move || import.finish()).await.map_err(into_io)?;
         self.position = Position::from_mark(&mark).map_err(into_io)?;
@@ -168,6 +172,14 @@ impl RaftStateMachine<Types> for StateMachine {
         }
         self.snapshot().map(Some).map_err(into_io)
     }
+}
+
+fn copy(from: &dyn StateSnapshot, to: &dyn StateStore) -> Result<Box<dyn Import>> {
+    let mut import = to.import()?;
+    for chunk in from.export()? {
+        import.push(&chunk?)?;
+    }
+    Ok(import)
 }
 
 /// Building a snapshot is making a checkpoint: what it covers survives a crash, and the log up to it may go.

@@ -1,0 +1,4 @@
+//! What only the inside of the crate can see: openraft's own storage suite, and the wire formats against arbitrary bytes.
+
+mod storage_suite;
+mod wire_formats;
