@@ -1,11 +1,19 @@
 //! The disk as a seam: files that are read and written at offsets, and made durable by an explicit sync.
 //!
 //! The language of this module is [`std::io::Error`]; the rooms above turn it into errors that name the remedy.
+//! [`RealDisk`] is the operating system's, [`sim::SimDisk`] loses what was not synced when a test crashes it, and
+//! [`conformance`] is what both pass.
+
+pub mod conformance;
+mod real;
+pub mod sim;
 
 use std::fmt::Debug;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+
+pub use real::RealDisk;
 
 /// A place for files.
 ///
@@ -20,7 +28,7 @@ pub trait Disk: Debug + Send + Sync + 'static {
     /// The names of the files and folders in a folder, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Creates a folder and those above it; an existing one is fine.
+    /// Creates a folder and those above it, durably; an existing one is fine.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
 
     /// Renames a file, replacing the target.

@@ -4,11 +4,27 @@
 //! a whole) and a compaction mark (what was known of the last entry dropped from the front). A [`LogBatch`] changes
 //! several groups atomically: after a crash all of it is there or none.
 
+//!
+//! [`SegmentLog`] keeps it in segment files on a [`Disk`](crate::disk::Disk), [`MemoryLog`] in memory for groups that
+//! live in memory anyway, and [`FaultyLog`] fails where a test asks for it; [`conformance`] is what all pass.
+
+mod batch;
+pub mod conformance;
+mod faulty;
+mod group;
+mod memory;
+mod segment;
+
 use std::fmt::Debug;
 use std::ops::Range;
 
 use bytes::Bytes;
 use mainstay_core::Result;
+
+pub use batch::LogBatch;
+pub use faulty::FaultyLog;
+pub use memory::MemoryLog;
+pub use segment::{Driver, LogOptions, SegmentLog, SyncDelay};
 
 /// The number of a replication group within a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,63 +76,4 @@ pub struct GroupView {
     pub first: u64,
     /// The index after the last.
     pub next: u64,
-}
-
-/// Changes to several groups that become durable together, in the order in which they were added.
-#[derive(Debug, Clone, Default)]
-pub struct LogBatch {
-    pub(crate) writes: Vec<LogWrite>,
-}
-
-/// One change within a [`LogBatch`].
-#[derive(Debug, Clone)]
-pub(crate) enum LogWrite {
-    Append { group: GroupId, first: u64, entries: Vec<Bytes> },
-    HardState { group: GroupId, state: Bytes },
-    Truncate { group: GroupId, from: u64 },
-    Compact { group: GroupId, through: u64, mark: Bytes },
-    Remove { group: GroupId },
-}
-
-impl LogBatch {
-    /// An empty batch.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds entries from an index, which must be the group's next (any, for a group without entries or compaction).
-    pub fn append(&mut self, group: GroupId, first: u64, entries: Vec<Bytes>) -> &mut Self {
-        self.push(LogWrite::Append { group, first, entries })
-    }
-
-    /// Replaces the hard state.
-    pub fn hard_state(&mut self, group: GroupId, state: Bytes) -> &mut Self {
-        self.push(LogWrite::HardState { group, state })
-    }
-
-    /// Drops the entries from an index on.
-    pub fn truncate(&mut self, group: GroupId, from: u64) -> &mut Self {
-        self.push(LogWrite::Truncate { group, from })
-    }
-
-    /// Drops the entries up to and with an index, which may lie beyond the last (the group then goes on after it),
-    /// and remembers the mark.
-    pub fn compact(&mut self, group: GroupId, through: u64, mark: Bytes) -> &mut Self {
-        self.push(LogWrite::Compact { group, through, mark })
-    }
-
-    /// Forgets a group.
-    pub fn remove(&mut self, group: GroupId) -> &mut Self {
-        self.push(LogWrite::Remove { group })
-    }
-
-    /// True if there is nothing in it.
-    pub fn is_empty(&self) -> bool {
-        self.writes.is_empty()
-    }
-
-    fn push(&mut self, write: LogWrite) -> &mut Self {
-        self.writes.push(write);
-        self
-    }
 }

@@ -1,0 +1,150 @@
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::FallocateFlags;
+
+use super::{Disk, DiskFile, DiskLock, OpenMode};
+
+/// The operating system's files.
+///
+/// ```
+/// use mainstay_store::disk::{Disk, OpenMode, RealDisk};
+///
+/// let dir = tempfile::tempdir()?;
+/// let file = RealDisk.open(&dir.path().join("a"), OpenMode::New)?;
+/// file.write_all_at(b"hello", 0)?;
+/// file.sync()?;
+/// RealDisk.sync_dir(dir.path())?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RealDisk;
+
+impl Disk for RealDisk {
+    fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        match mode {
+            OpenMode::Existing => {}
+            OpenMode::New => drop(options.create_new(true)),
+            OpenMode::Either => drop(options.create(true).truncate(false)),
+        }
+        Ok(Arc::new(RealFile { file: options.open(path)? }))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir)? {
+            // A name that is not text is none of ours; shown lossily it matches no name that we look for.
+            names.push(entry?.file_name().to_string_lossy().into_owned());
+        }
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        // The folders that are missing, from the innermost out: each parent is synced once its child is there.
+        let missing: Vec<PathBuf> = dir.ancestors().take_while(|dir| !dir.exists()).map(Path::to_path_buf).collect();
+        std::fs::create_dir_all(dir)?;
+        for created in missing.iter().rev() {
+            match created.parent() {
+                Some(parent) if !parent.as_os_str().is_empty() => self.sync_dir(parent)?,
+                _ => self.sync_dir(Path::new("."))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        File::open(dir)?.sync_all()
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(RealLock { _file: file })),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: File,
+}
+
+impl DiskFile for RealFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn allocate(&self, len: u64) -> io::Result<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len) {
+            Ok(()) => Ok(()),
+            // A file system that cannot reserve room gets zeros written: room that is used is reserved, too.
+            Err(rustix::io::Errno::OPNOTSUPP) => fill_with_zeros(&self.file, len),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
+
+fn fill_with_zeros(file: &File, len: u64) -> io::Result<()> {
+    const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+    let mut offset = file.metadata()?.len();
+    while offset < len {
+        let step = (len - offset).min(ZEROS.len() as u64);
+        file.write_all_at(&ZEROS[..step as usize], offset)?;
+        offset += step;
+    }
+    Ok(())
+}
+
+/// The operating system releases the lock when the file is closed, which it also is when the process dies.
+#[derive(Debug)]
+struct RealLock {
+    _file: File,
+}
+
+impl DiskLock for RealLock {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn real_disk_conforms() {
+        let dir = tempfile::tempdir().unwrap();
+        super::super::conformance::check(&RealDisk, dir.path());
+    }
+}

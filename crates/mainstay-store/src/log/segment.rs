@@ -1,0 +1,199 @@
+//! The node log in segment files.
+//!
+//! The way of a batch: [`SegmentLog::submit`](NodeLog::submit) → `State::submit` (checks, finds room, writes it into
+//! the open block, makes it visible) → the writer takes the block → `Shared::write` → `Shared::sync` →
+//! `Shared::complete` (calls everybody who waits). Beside it the keeper removes, moves and prepares segments.
+//! `docs/internals/node-log.md` has the bytes and the argument why a crash loses nothing that was acknowledged.
+
+mod block;
+mod cache;
+mod file;
+mod format;
+mod index;
+mod keeper;
+mod options;
+mod record;
+mod recovery;
+mod shared;
+mod state;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use bytes::Bytes;
+use mainstay_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+use file::{Segment, io_error};
+use index::Index;
+pub use options::{Driver, LogOptions, SyncDelay};
+use recovery::Recovered;
+use shared::Shared;
+use state::{Planned, State};
+
+use super::{Done, GroupId, GroupView, LogBatch, NodeLog};
+use crate::disk::Disk;
+
+/// A durable log in a folder; clones are the same log.
+///
+/// When the last clone is dropped, what waits is made durable and the folder is free to be opened again.
+///
+/// ```
+/// use std::sync::{Arc, mpsc};
+/// use mainstay_store::disk::RealDisk;
+/// use mainstay_store::log::{GroupId, LogBatch, LogOptions, NodeLog, SegmentLog};
+///
+/// let dir = tempfile::tempdir().unwrap();
+/// let options = LogOptions { segment_bytes: 1 << 20, ..LogOptions::default() };
+/// let log = SegmentLog::open(Arc::new(RealDisk), dir.path(), options)?;
+/// let mut batch = LogBatch::new();
+/// batch.append(GroupId(1), 1, vec!["first".into()]).hard_state(GroupId(1), "term 1".into());
+/// let (durable, wait) = mpsc::sync_channel(1);
+/// log.submit(batch, Box::new(move |result| durable.send(result).unwrap()))?;
+/// wait.recv().unwrap()?;
+/// assert_eq!(log.read(GroupId(1), 1..2, usize::MAX)?, ["first"]);
+/// # Ok::<(), mainstay_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct SegmentLog {
+    handle: Arc<Handle>,
+}
+
+/// Dropped with the last clone.
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Shared>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl SegmentLog {
+    /// Opens the log in a folder, which is created if need be, and finds what it holds.
+    ///
+    /// With [`Driver::Task`] it must be called inside of a runtime.
+    ///
+    /// # Errors
+    /// `Conflict` while another process or handle has the folder open, `Corrupt` with file and offset if something is
+    /// damaged, `UnknownVersion` for files of another version, `StorageFull` if there is no room for a new segment,
+    /// `Fatal` if the disk refuses.
+    pub fn open(disk: Arc<dyn Disk>, dir: &Path, options: LogOptions) -> Result<Self> {
+        options.check()?;
+        disk.create_dir_all(dir).map_err(|error| io_error("create", dir, error))?;
+        let lock = disk.lock(&dir.join("lock")).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "node log folder {} is in use by another process: stop it first, or give each its own folder",
+                    dir.display()
+                ),
+            ),
+            _ => io_error("lock", dir, error),
+        })?;
+        let recovered = match recovery::recover(&*disk, dir)? {
+            Some(recovered) => recovered,
+            None => begin(&*disk, dir, &options)?,
+        };
+        let spare = match &recovered.spare {
+            Some(spare) => Arc::clone(spare),
+            None => {
+                let number = recovered.segments.last().map_or(1, |segment| segment.number) + 1;
+                create(&*disk, dir, number, options.segment_bytes)?
+            }
+        };
+        let driver = options.driver.clone();
+        let state = State::new(recovered, spare);
+        let shared = Arc::new(Shared::new(disk, dir.to_path_buf(), options, state, lock));
+        let mut threads = Vec::new();
+        match driver {
+            Driver::Thread => {
+                threads.push(start("mainstay-log", &shared, writer::run_thread)?);
+                threads.push(start("mainstay-log-keeper", &shared, keeper::run_thread)?);
+            }
+            Driver::Task { sync_delay } => {
+                drop(mainstay_core::task::spawn(writer::run_task(Arc::clone(&shared), sync_delay)));
+            }
+        }
+        Ok(Self { handle: Arc::new(Handle { shared, threads: Mutex::new(threads) }) })
+    }
+}
+
+/// The first segment of a new log.
+fn begin(disk: &dyn Disk, dir: &Path, options: &LogOptions) -> Result<Recovered> {
+    let first = create(disk, dir, 1, options.segment_bytes)?;
+    if matches!(options.driver, Driver::Thread) {
+        while first.fill_step().map_err(|error| io_error("write to", &first.path, error))? {}
+    }
+    let end = format::SEGMENT_HEADER_BYTES as u64;
+    Ok(Recovered { index: Index::default(), segments: vec![first], spare: None, end, next_lsn: 1 })
+}
+
+fn create(disk: &dyn Disk, dir: &Path, number: u32, len: u64) -> Result<Arc<Segment>> {
+    let make = || {
+        let segment = Segment::create(disk, dir, number, len)?;
+        segment.file.sync()?;
+        disk.sync_dir(dir)?;
+        Ok(segment)
+    };
+    make().map(Arc::new).map_err(|error| io_error("create a segment in", dir, error))
+}
+
+fn start(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared)).map_err(|error| {
+        Error::fatal(format!("cannot start thread {name}: allow this process more")).with_source(error)
+    })
+}
+
+impl NodeLog for SegmentLog {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+        let shared = &self.handle.shared;
+        let wakes = shared.state.lock().submit(batch, done, &shared.options, shared.new_spare())?;
+        shared.wake(wakes);
+        Ok(())
+    }
+
+    fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>> {
+        let planned = self.handle.shared.state.lock().plan_read(group, &range, bytes_max)?;
+        let mut entries = Vec::with_capacity(planned.len());
+        for planned in planned {
+            match planned {
+                Planned::Cached(bytes) => entries.push(bytes),
+                Planned::Stored(segment, run) => entries.extend(segment.read(&run)?),
+            }
+        }
+        Ok(entries)
+    }
+
+    fn group(&self, group: GroupId) -> GroupView {
+        self.handle.shared.state.lock().index.groups.get(&group).map(super::group::Group::view).unwrap_or_default()
+    }
+
+    fn groups(&self) -> Vec<GroupId> {
+        self.handle.shared.state.lock().index.groups.keys().copied().collect()
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.state.lock().closed = true;
+        self.shared.work.notify_all();
+        self.shared.keeping.notify_all();
+        self.shared.task.notify_one();
+        let threads = std::mem::take(&mut *self.threads.lock());
+        if threads.iter().any(|running| running.thread().id() == thread::current().id()) {
+            // The last clone was held by a callback. The threads end by themselves, and the folder is free then.
+            return;
+        }
+        for running in threads {
+            // A panic there was shown when it happened, and there is nobody left to tell.
+            let _ = running.join();
+        }
+        writer::flush(&self.shared);
+        self.shared.release_folder();
+    }
+}

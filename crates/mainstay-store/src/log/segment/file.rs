@@ -1,0 +1,185 @@
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use mainstay_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+use super::format::{self, SegmentHeader};
+use super::index::Position;
+use crate::disk::{Disk, DiskFile, OpenMode};
+
+/// How much is zeroed at a time, so that the log's own syncs come between.
+const FILL_STEP_BYTES: usize = 256 << 10;
+
+/// A segment file.
+#[derive(Debug)]
+pub(super) struct Segment {
+    pub(super) number: u32,
+    pub(super) path: PathBuf,
+    pub(super) file: Arc<dyn DiskFile>,
+    /// Where it ends; a large batch moves it.
+    len: AtomicU64,
+    /// The blocks that are masked, by offset: nearly none.
+    masks: Mutex<Vec<MaskedBlock>>,
+    /// How far it is zeroed; `None` once it is written to, and for one that somebody else has created.
+    filled: Mutex<Option<u64>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct MaskedBlock {
+    start: u64,
+    end: u64,
+    mask: u64,
+}
+
+impl Segment {
+    /// Reserves a new segment's room and writes its header. It is not durable yet.
+    pub(super) fn create(disk: &dyn Disk, dir: &Path, number: u32, len: u64) -> io::Result<Self> {
+        let path = dir.join(file_name(number));
+        // A file that an earlier attempt could not finish is begun again.
+        let file = disk.open(&path, OpenMode::Either)?;
+        let made = (|| {
+            file.set_len(0)?;
+            file.allocate(len)?;
+            file.write_all_at(&SegmentHeader { number, len }.encode(), 0)
+        })();
+        if let Err(error) = made {
+            // On a full disk the little that was taken is given back; if not even that works, opening cleans up.
+            drop(file);
+            let _ = disk.remove(&path);
+            return Err(error);
+        }
+        let filled = Mutex::new(Some(format::SEGMENT_HEADER_BYTES as u64));
+        Ok(Self { number, path, file, len: AtomicU64::new(len), masks: Mutex::default(), filled })
+    }
+
+    /// A segment that was found on disk.
+    pub(super) fn found(number: u32, path: PathBuf, file: Arc<dyn DiskFile>, len: u64) -> Self {
+        Self { number, path, file, len: AtomicU64::new(len), masks: Mutex::default(), filled: Mutex::new(None) }
+    }
+
+    pub(super) fn len(&self) -> u64 {
+        self.len.load(Ordering::Relaxed)
+    }
+
+    /// Reserves more room.
+    pub(super) fn grow(&self, len: u64) -> io::Result<()> {
+        if len > self.len() {
+            self.file.allocate(len)?;
+            self.len.store(len, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Writes zeros over the next part of a segment that nothing was written to yet, and syncs them; false when
+    /// there is nothing left to do. Space that was reserved but never written makes every later sync wait for the
+    /// file system's journal.
+    pub(super) fn fill_step(&self) -> io::Result<bool> {
+        static ZEROS: [u8; FILL_STEP_BYTES] = [0; FILL_STEP_BYTES];
+        let mut filled = self.filled.lock();
+        let Some(from) = *filled else { return Ok(false) };
+        let step = (self.len() - from).min(FILL_STEP_BYTES as u64);
+        if step == 0 {
+            *filled = None;
+            return Ok(false);
+        }
+        self.file.write_all_at(&ZEROS[..step as usize], from)?;
+        self.file.sync()?;
+        *filled = Some(from + step);
+        Ok(true)
+    }
+
+    /// Ends the zeroing before the first block is written.
+    pub(super) fn stop_fill(&self) {
+        *self.filled.lock() = None;
+    }
+
+    /// Remembers that a block is masked.
+    pub(super) fn add_mask(&self, start: u64, len: u64, mask: u64) {
+        if mask != 0 {
+            self.masks.lock().push(MaskedBlock { start, end: start + len, mask });
+        }
+    }
+
+    /// Takes the mask off bytes that were read.
+    pub(super) fn unmask(&self, bytes: &mut [u8], offset: u64) {
+        let masks = self.masks.lock();
+        let end = offset + bytes.len() as u64;
+        let first = masks.partition_point(|block| block.end <= offset);
+        for block in masks[first..].iter().take_while(|block| block.start < end) {
+            let (from, to) = (block.start.max(offset), block.end.min(end));
+            format::mask(&mut bytes[(from - offset) as usize..(to - offset) as usize], from, block.mask);
+        }
+    }
+
+    /// Reads a run of entries, which lie in order, with one read, and checks each.
+    pub(super) fn read(&self, entries: &[Position]) -> Result<Vec<Bytes>> {
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(Vec::new()) };
+        let start = u64::from(first.offset);
+        let end = u64::from(last.offset) + u64::from(last.len);
+        let mut bytes = vec![0; (end - start) as usize];
+        self.file.read_exact_at(&mut bytes, start).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => self.corrupt(start, "the file ends before an entry that was written"),
+            _ => io_error("read from", &self.path, error),
+        })?;
+        self.unmask(&mut bytes, start);
+        let bytes = Bytes::from(bytes);
+        let mut found = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let from = (u64::from(entry.offset) - start) as usize;
+            let part = bytes.slice(from..from + entry.len as usize);
+            if crc32c::crc32c(&part) != entry.checksum {
+                return Err(self.corrupt(u64::from(entry.offset), "the checksum of an entry is wrong"));
+            }
+            found.push(part);
+        }
+        Ok(found)
+    }
+
+    /// An error that names the place and the remedy.
+    pub(super) fn corrupt(&self, offset: u64, what: &str) -> Error {
+        corrupt_at(&self.path, offset, what)
+    }
+}
+
+pub(super) fn corrupt_at(path: &Path, offset: u64, what: &str) -> Error {
+    Error::corrupt(format!(
+        "node log file {} is damaged at offset {offset}: {what}; nothing was changed: restore the folder from a copy, or \
+         remove this node from its replica sets and start it with an empty folder",
+        path.display()
+    ))
+}
+
+/// The name of a segment's file.
+pub(super) fn file_name(number: u32) -> String {
+    format!("{number:010}.segment")
+}
+
+/// The number that a file name stands for.
+pub(super) fn file_number(name: &str) -> Option<u32> {
+    let number: u32 = name.strip_suffix(".segment")?.parse().ok()?;
+    // Only the one spelling: "1.segment" is not ours.
+    (number > 0 && file_name(number) == name).then_some(number)
+}
+
+/// An error of the disk that names the path and the remedy.
+pub(super) fn io_error(doing: &str, path: &Path, error: io::Error) -> Error {
+    let path = path.display();
+    let made = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::new(
+            ErrorKind::StorageFull,
+            format!("cannot {doing} {path}: the disk is full; free room, or compact the log"),
+        ),
+        io::ErrorKind::PermissionDenied => Error::fatal(format!(
+            "cannot {doing} {path}: permission denied; let the user of this process read and write the folder"
+        )),
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Error::fatal(format!("cannot {doing} {path}: the file system is read-only; mount it for writing"))
+        }
+        _ => Error::fatal(format!("cannot {doing} {path}: check the disk, then open the node log anew")),
+    };
+    made.with_source(error)
+}

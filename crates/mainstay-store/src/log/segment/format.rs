@@ -1,0 +1,204 @@
+//! The bytes of segment files; `docs/internals/node-log.md` has them in full.
+
+use mainstay_core::{Error, ErrorKind, Result};
+
+/// What a disk writes whole or not at all, and what blocks start and end at.
+pub(super) const SECTOR_BYTES: usize = 512;
+/// The segment's header is its first sector.
+pub(super) const SEGMENT_HEADER_BYTES: usize = SECTOR_BYTES;
+/// The version of segment files that this code writes and reads.
+pub(super) const VERSION: u16 = 1;
+/// The header at the start of every block.
+pub(super) const BLOCK_HEADER_BYTES: usize = 40;
+
+const SEGMENT_MAGIC: [u8; 8] = *b"MAINSLOG";
+const SEGMENT_CHECKSUM_AT: usize = SECTOR_BYTES - 4;
+const BLOCK_MAGIC: u32 = 0x4b42_4c4d;
+
+/// What a segment says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct SegmentHeader {
+    pub(super) number: u32,
+    /// The length that the file was created with; it may grow for a large batch but never be shorter.
+    pub(super) len: u64,
+}
+
+impl SegmentHeader {
+    pub(super) fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
+        let mut bytes = [0; SEGMENT_HEADER_BYTES];
+        bytes[..8].copy_from_slice(&SEGMENT_MAGIC);
+        bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.number.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.len.to_le_bytes());
+        let checksum = crc32c::crc32c(&bytes[..SEGMENT_CHECKSUM_AT]);
+        bytes[SEGMENT_CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// Reads a header; the message of an error does not name the file yet.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self> {
+        if bytes.len() < SEGMENT_HEADER_BYTES {
+            return Err(Error::corrupt("the file is shorter than a segment's header"));
+        }
+        if bytes[..8] != SEGMENT_MAGIC {
+            return Err(Error::corrupt("the file does not start as a segment of a node log does"));
+        }
+        if u32_at(bytes, SEGMENT_CHECKSUM_AT) != crc32c::crc32c(&bytes[..SEGMENT_CHECKSUM_AT]) {
+            return Err(Error::corrupt("the checksum of the segment's header is wrong"));
+        }
+        let version = u16::from_le_bytes([bytes[8], bytes[9]]);
+        if version != VERSION {
+            return Err(Error::new(
+                ErrorKind::UnknownVersion,
+                format!("the segment is of version {version}, this build reads version {VERSION}"),
+            ));
+        }
+        Ok(Self { number: u32_at(bytes, 12), len: u64_at(bytes, 16) })
+    }
+}
+
+/// The header of a block: what was written with one write and one sync.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct BlockHeader {
+    /// The sequence number of the first batch.
+    pub(super) first_lsn: u64,
+    /// How many batches there are.
+    pub(super) batches: u32,
+    /// The bytes of the block with its header, without the padding.
+    pub(super) len: u32,
+    /// What every eight bytes after the header are combined with, so that no sector is all zeros.
+    pub(super) mask: u64,
+    /// The checksum of everything after the header, with the padding, before masking.
+    pub(super) checksum: u32,
+}
+
+impl BlockHeader {
+    /// Writes the header for a place; at another place it is not valid.
+    pub(super) fn encode(&self, segment: u32, offset: u64) -> [u8; BLOCK_HEADER_BYTES] {
+        let mut bytes = [0; BLOCK_HEADER_BYTES];
+        bytes[..4].copy_from_slice(&BLOCK_MAGIC.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.first_lsn.to_le_bytes());
+        bytes[16..20].copy_from_slice(&self.batches.to_le_bytes());
+        bytes[20..24].copy_from_slice(&self.len.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.mask.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.checksum.to_le_bytes());
+        let checksum = header_checksum(&bytes, segment, offset);
+        bytes[4..8].copy_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    /// The header at a place, if there is a valid one.
+    pub(super) fn decode(bytes: &[u8], segment: u32, offset: u64) -> Option<Self> {
+        let bytes: &[u8; BLOCK_HEADER_BYTES] = bytes.get(..BLOCK_HEADER_BYTES)?.try_into().ok()?;
+        if u32_at(bytes, 0) != BLOCK_MAGIC || u32_at(bytes, 4) != header_checksum(bytes, segment, offset) {
+            return None;
+        }
+        let len = u32_at(bytes, 20);
+        if (len as usize) < BLOCK_HEADER_BYTES {
+            return None;
+        }
+        Some(Self {
+            first_lsn: u64_at(bytes, 8),
+            batches: u32_at(bytes, 16),
+            len,
+            mask: u64_at(bytes, 24),
+            checksum: u32_at(bytes, 32),
+        })
+    }
+}
+
+fn header_checksum(bytes: &[u8; BLOCK_HEADER_BYTES], segment: u32, offset: u64) -> u32 {
+    let place = crc32c::crc32c_append(crc32c::crc32c(&segment.to_le_bytes()), &offset.to_le_bytes());
+    crc32c::crc32c_append(place, &bytes[8..])
+}
+
+/// The next sector boundary.
+pub(super) fn align(len: u64) -> u64 {
+    len.next_multiple_of(SECTOR_BYTES as u64)
+}
+
+/// True if a sector, or any other run of bytes, is all zeros.
+pub(super) fn is_zero(bytes: &[u8]) -> bool {
+    // Most sectors differ from zero at once; the others are checked eight bytes at a time.
+    let (words, rest) = bytes.as_chunks::<8>();
+    words.iter().all(|word| u64::from_ne_bytes(*word) == 0) && rest.iter().all(|byte| *byte == 0)
+}
+
+/// Combines bytes that lie at an offset of a file with a mask; doing it twice gives the bytes back.
+pub(super) fn mask(bytes: &mut [u8], offset: u64, mask: u64) {
+    if mask == 0 {
+        return;
+    }
+    // The mask as seen from the first byte.
+    let turned = mask.rotate_right((offset % 8) as u32 * 8).to_le_bytes();
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte ^= turned[at % 8];
+    }
+}
+
+/// A mask under which no sector of a block is all zeros: 0, which changes nothing, nearly always.
+///
+/// A sector of 64 words can only be all zeros under the one mask that all of its words equal. So among one more
+/// candidates than there are sectors, one fits.
+pub(super) fn choose_mask(block: &[u8]) -> u64 {
+    let fits = |mask: u64| {
+        // The first sector has the header, whose magic number is not zero.
+        block.chunks(SECTOR_BYTES).skip(1).all(|sector| {
+            let (words, _) = sector.as_chunks::<8>();
+            words.iter().any(|word| u64::from_le_bytes(*word) != mask)
+        })
+    };
+    let sectors = (block.len() / SECTOR_BYTES) as u64;
+    (0..=sectors).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15)).find(|mask| fits(*mask)).unwrap_or(0)
+}
+
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_sector_of_a_masked_block_is_zero_and_the_mask_comes_off() {
+        let golden = 0x9e37_79b9_7f4a_7c15u64;
+        let mut block = vec![1; SECTOR_BYTES];
+        block.extend([0; SECTOR_BYTES]);
+        // A sector that the first mask would turn to zeros, and a last one with a little data.
+        block.extend(golden.to_le_bytes().repeat(64));
+        block.extend([0; SECTOR_BYTES - 1]);
+        block.push(1);
+        let chosen = choose_mask(&block);
+        assert_eq!(chosen, golden.wrapping_mul(2));
+        let mut masked = block.clone();
+        mask(&mut masked[BLOCK_HEADER_BYTES..], BLOCK_HEADER_BYTES as u64, chosen);
+        assert!(masked.chunks(SECTOR_BYTES).all(|sector| !is_zero(sector)));
+        // Any part can be unmasked by itself.
+        let (from, to) = (521, 1999);
+        let mut part = masked[from..to].to_vec();
+        mask(&mut part, from as u64, chosen);
+        assert_eq!(part, block[from..to]);
+        assert_eq!(choose_mask(&[1; 4096]), 0);
+    }
+
+    #[test]
+    fn headers_are_read_back_and_only_at_their_place() {
+        let header = SegmentHeader { number: 7, len: 1 << 20 };
+        assert_eq!(SegmentHeader::decode(&header.encode()).unwrap(), header);
+        let block = BlockHeader { first_lsn: 9, batches: 2, len: 100, mask: 3, checksum: 4 };
+        let bytes = block.encode(7, 512);
+        assert_eq!(BlockHeader::decode(&bytes, 7, 512), Some(block));
+        assert_eq!(BlockHeader::decode(&bytes, 7, 1024), None);
+        assert_eq!(BlockHeader::decode(&bytes, 8, 512), None);
+        for bit in 0..bytes.len() * 8 {
+            let mut bytes = bytes;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(BlockHeader::decode(&bytes, 7, 512), None);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+use super::record::{Carry, Stored};
+use crate::log::GroupId;
+use crate::log::group::Group;
+
+/// Where the bytes of an entry are, and what they must add up to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Position {
+    pub(super) segment: u32,
+    pub(super) offset: u32,
+    pub(super) len: u32,
+    pub(super) checksum: u32,
+}
+
+impl Position {
+    /// An entry that is known to be there but was in a segment that is gone: only met while the log is opened, until
+    /// the write is found that dropped or moved it. Segments are numbered from 1.
+    const GONE: Position = Position { segment: 0, offset: 0, len: 0, checksum: 0 };
+}
+
+/// How much of a segment is still needed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tally {
+    pub(super) entries: u64,
+    pub(super) bytes: u64,
+}
+
+/// All groups, and how much of each segment they need.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pub(super) groups: BTreeMap<GroupId, Group<Position>>,
+    tallies: BTreeMap<u32, Tally>,
+}
+
+impl Index {
+    /// How much of a segment is needed.
+    pub(super) fn tally(&self, segment: u32) -> Tally {
+        self.tallies.get(&segment).copied().unwrap_or_default()
+    }
+
+    /// The bytes of all entries.
+    pub(super) fn live_bytes(&self) -> u64 {
+        self.tallies.values().map(|tally| tally.bytes).sum()
+    }
+
+    /// Adds an entry behind the last.
+    pub(super) fn append(&mut self, group: GroupId, first: u64, positions: impl Iterator<Item = Position>) {
+        let group = self.groups.entry(group).or_default();
+        group.start_at(first);
+        for position in positions {
+            add(&mut self.tallies, position);
+            group.entries.push_back(position);
+        }
+    }
+
+    pub(super) fn hard_state(&mut self, group: GroupId, state: Bytes) {
+        self.groups.entry(group).or_default().hard_state = Some(state);
+    }
+
+    pub(super) fn truncate(&mut self, group: GroupId, from: u64) {
+        if let Some(group) = self.groups.get_mut(&group) {
+            group.truncate(from).for_each(|position| subtract(&mut self.tallies, position));
+        }
+    }
+
+    pub(super) fn compact(&mut self, group: GroupId, through: u64, mark: Bytes) {
+        let group = self.groups.entry(group).or_default();
+        group.compact(through, mark).for_each(|position| subtract(&mut self.tallies, position));
+        give_back(group);
+    }
+
+    pub(super) fn remove(&mut self, group: GroupId) {
+        if let Some(group) = self.groups.remove(&group) {
+            group.entries.into_iter().for_each(|position| subtract(&mut self.tallies, position));
+        }
+    }
+
+    /// Lets an entry be somewhere else; false if there is no such entry.
+    pub(super) fn relocate(&mut self, group: GroupId, index: u64, position: Position) -> bool {
+        let Some(entry) = self.entry_mut(group, index) else { return false };
+        let old = std::mem::replace(entry, position);
+        subtract(&mut self.tallies, old);
+        add(&mut self.tallies, position);
+        true
+    }
+
+    /// Where an entry is.
+    pub(super) fn entry(&self, group: GroupId, index: u64) -> Option<Position> {
+        let group = self.groups.get(&group)?;
+        group.entries.get(usize::try_from(index.checked_sub(group.first)?).ok()?).copied()
+    }
+
+    fn entry_mut(&mut self, group: GroupId, index: u64) -> Option<&mut Position> {
+        let group = self.groups.get_mut(&group)?;
+        group.entries.get_mut(usize::try_from(index.checked_sub(group.first)?).ok()?)
+    }
+
+    /// The entries that a segment holds.
+    pub(super) fn entries_in(&self, segment: u32) -> impl Iterator<Item = (GroupId, u64, Position)> + '_ {
+        self.groups.iter().flat_map(move |(id, group)| {
+            let numbered = (group.first..).zip(group.entries.iter());
+            numbered
+                .filter(move |(_, position)| position.segment == segment)
+                .map(move |(index, position)| (*id, index, *position))
+        })
+    }
+
+    /// What a new segment begins with.
+    pub(super) fn carries(&self) -> impl Iterator<Item = Carry> + '_ {
+        self.groups.iter().map(|(id, group)| Carry {
+            group: *id,
+            first: group.first,
+            next: group.next(),
+            hard_state: group.hard_state.clone(),
+            mark: group.mark.clone(),
+        })
+    }
+
+    /// Applies a write that is read back. `oldest` says that it stands in the oldest segment there is.
+    ///
+    /// # Errors
+    /// A text that says why the write cannot follow what is there.
+    pub(super) fn replay(&mut self, write: Stored, oldest: bool) -> Result<(), &'static str> {
+        match write {
+            Stored::Append { group, first, entries } => {
+                if self.groups.get(&group).is_some_and(|group| !group.entries.is_empty() && group.next() != first) {
+                    return Err("its entries do not follow those before");
+                }
+                first.checked_add(entries.len() as u64).ok_or("its entries have no index")?;
+                self.append(group, first, entries.into_iter());
+            }
+            Stored::HardState { group, state } => self.hard_state(group, state),
+            Stored::Truncate { group, from } => self.truncate(group, from),
+            Stored::Compact { through: u64::MAX, .. } => return Err("it drops an index that cannot be"),
+            Stored::Compact { group, through, mark } => self.compact(group, through, mark),
+            Stored::Remove { group } => self.remove(group),
+            Stored::Carry(carry) if oldest => {
+                // The entries may be further on, moved, or dropped: `is_whole` asks when everything is read.
+                let missing = usize::try_from(carry.next.saturating_sub(carry.first)).map_err(|_| TOO_MANY)?;
+                if missing > ENTRIES_MAX {
+                    return Err(TOO_MANY);
+                }
+                let entries = std::iter::repeat_n(Position::GONE, missing).collect();
+                let group = Group { hard_state: carry.hard_state, mark: carry.mark, first: carry.first, entries };
+                self.groups.insert(carry.group, group);
+            }
+            Stored::Carry(carry) => {
+                let known = self.groups.get(&carry.group).map(|group| (group.view(), group.next()));
+                let Some((view, next)) = known else { return Err("it carries a group that is not known") };
+                let same = (view.first, next, view.hard_state, view.mark)
+                    == (carry.first, carry.next, carry.hard_state, carry.mark);
+                if !same {
+                    return Err("what it carries of a group is not what was written");
+                }
+            }
+            Stored::Moved { group, index, entry } => {
+                if !self.relocate(group, index, entry) {
+                    return Err("it moves an entry that is not there");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The first entry whose bytes are nowhere, after everything was read.
+    pub(super) fn first_missing(&self) -> Option<(GroupId, u64)> {
+        self.entries_in(Position::GONE.segment).next().map(|(group, index, _)| (group, index))
+    }
+}
+
+/// How many entries a group can have: more than memory has room for, and a bound for what a carry may claim.
+const ENTRIES_MAX: usize = 1 << 32;
+const TOO_MANY: &str = "it carries a group with more entries than can be";
+
+fn add(tallies: &mut BTreeMap<u32, Tally>, position: Position) {
+    let tally = tallies.entry(position.segment).or_default();
+    tally.entries += 1;
+    tally.bytes += u64::from(position.len);
+}
+
+fn subtract(tallies: &mut BTreeMap<u32, Tally>, position: Position) {
+    // Entries that are gone were never counted.
+    if position == Position::GONE {
+        return;
+    }
+    if let Some(tally) = tallies.get_mut(&position.segment) {
+        tally.entries -= 1;
+        tally.bytes -= u64::from(position.len);
+        if tally.entries == 0 {
+            tallies.remove(&position.segment);
+        }
+    }
+}
+
+/// Returns memory after most of a long log was dropped.
+fn give_back(group: &mut Group<Position>) {
+    const KEPT: usize = 4096;
+    if group.entries.capacity() > KEPT && group.entries.len() < group.entries.capacity() / 4 {
+        group.entries.shrink_to(KEPT.max(group.entries.len() * 2));
+    }
+}

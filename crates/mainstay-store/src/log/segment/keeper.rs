@@ -1,0 +1,132 @@
+//! What keeps the folder in order beside the writing: segments that nobody needs are removed, entries that pin an
+//! old segment are moved out of it, and the next segment is zeroed ahead of its use.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::file::{Segment, io_error};
+use super::index::Position;
+use super::shared::Shared;
+use crate::log::GroupId;
+
+/// How many bytes of entries are moved with one batch.
+const MOVE_BYTES_MAX: usize = 256 << 10;
+
+/// Works until the log is closed or has failed.
+pub(super) fn run_thread(shared: &Shared) {
+    loop {
+        {
+            let mut state = shared.state.lock();
+            while !state.keep && !state.closed && state.failure.is_none() {
+                shared.keeping.wait(&mut state);
+            }
+            if state.closed || state.failure.is_some() {
+                return;
+            }
+            state.keep = false;
+        }
+        tend(shared);
+        fill_spare(shared);
+    }
+}
+
+/// Removes and moves what there is to remove and move.
+pub(super) fn tend(shared: &Shared) {
+    shared.state.lock().keep = false;
+    remove_dead(shared);
+    move_out(shared);
+}
+
+/// Removes segments, the oldest first and each durably before the next: after a crash no file in between is missing.
+fn remove_dead(shared: &Shared) {
+    loop {
+        let segment = {
+            let state = shared.state.lock();
+            if state.failure.is_some() {
+                return;
+            }
+            let durable = state.durable_lsn;
+            let Some((number, _)) = state.dead.front().filter(|(_, lsn)| *lsn <= durable) else { return };
+            let Some(segment) = state.segments.get(number) else { return };
+            Arc::clone(segment)
+        };
+        match shared.disk.remove(&segment.path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => {
+                // It stays listed, and is tried again when the next block is durable.
+                tracing::warn!(path = %segment.path.display(), %error, "cannot remove a node log file");
+                return;
+            }
+        }
+        if let Err(error) = shared.disk.sync_dir(&shared.dir) {
+            return shared.fail(&io_error("sync", &shared.dir, error));
+        }
+        let mut state = shared.state.lock();
+        state.dead.pop_front();
+        state.segments.remove(&segment.number);
+    }
+}
+
+/// Moves what is left in the oldest segment to the newest, if the log is over its size and mostly waste.
+fn move_out(shared: &Shared) {
+    let (segment, entries): (Arc<Segment>, Vec<(GroupId, u64, Position)>) = {
+        let state = shared.state.lock();
+        let total = state.log_bytes();
+        if total <= shared.options.log_bytes_max || state.index.live_bytes().saturating_mul(2) >= total {
+            return;
+        }
+        let dead = state.dead.back().map_or(0, |(number, _)| *number);
+        let Some((_, oldest)) = state.segments.range(dead + 1..).next() else { return };
+        if oldest.number == state.active().number {
+            return;
+        }
+        (Arc::clone(oldest), state.index.entries_in(oldest.number).collect())
+    };
+    let mut batch: Vec<(GroupId, u64, Position, Bytes)> = Vec::new();
+    let mut bytes = 0;
+    let last = entries.len().saturating_sub(1);
+    for (number, (group, index, position)) in entries.into_iter().enumerate() {
+        match segment.read(&[position]) {
+            Ok(found) => batch.extend(found.into_iter().map(|entry| (group, index, position, entry))),
+            Err(error) => {
+                // Who reads the entry gets the same error; until then the segment stays as it is.
+                tracing::error!(path = %segment.path.display(), %error, "cannot move an entry of the node log");
+                return;
+            }
+        }
+        bytes += position.len as usize;
+        if bytes >= MOVE_BYTES_MAX || number == last {
+            let moved = shared.state.lock().move_entries(&batch, &shared.options, shared.new_spare());
+            match moved {
+                Ok(wakes) => shared.wake(wakes),
+                // Tried again when the next segment is begun.
+                Err(error) => return tracing::debug!(%error, "entries of the node log are moved later"),
+            }
+            (bytes, batch) = (0, Vec::new());
+        }
+    }
+}
+
+/// Zeroes the spare segment, step by step.
+fn fill_spare(shared: &Shared) {
+    let spare = {
+        let state = shared.state.lock();
+        Arc::clone(&state.spare)
+    };
+    loop {
+        match spare.fill_step() {
+            Ok(true) => {}
+            Ok(false) => return,
+            Err(error) => {
+                tracing::warn!(path = %spare.path.display(), %error, "cannot zero a node log file ahead of its use");
+                return spare.stop_fill();
+            }
+        }
+        let state = shared.state.lock();
+        if state.closed || state.failure.is_some() || state.keep {
+            return;
+        }
+    }
+}

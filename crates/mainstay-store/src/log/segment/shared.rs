@@ -1,0 +1,151 @@
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mainstay_core::Result;
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::Notify;
+
+use super::block::Block;
+use super::file::{Segment, io_error};
+use super::options::LogOptions;
+use super::state::{State, Wakes, failed};
+use crate::disk::{Disk, DiskLock};
+
+/// What the handles, the writer and the keeper of a log share: the stages of a block's way to disk, each a plain
+/// function, whoever drives them.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) disk: Arc<dyn Disk>,
+    pub(super) dir: PathBuf,
+    pub(super) options: LogOptions,
+    pub(super) state: Mutex<State>,
+    /// Wakes a writer thread.
+    pub(super) work: Condvar,
+    /// Wakes a writer task.
+    pub(super) task: Notify,
+    /// Wakes the keeper.
+    pub(super) keeping: Condvar,
+    /// The block that a writer task has written and not synced yet.
+    pub(super) unsynced: Mutex<Option<Block>>,
+    /// The last segment whose successor is known to be durable.
+    entered: AtomicU32,
+    lock: Mutex<Option<Box<dyn DiskLock>>>,
+}
+
+impl Shared {
+    pub(super) fn new(
+        disk: Arc<dyn Disk>,
+        dir: PathBuf,
+        options: LogOptions,
+        state: State,
+        lock: Box<dyn DiskLock>,
+    ) -> Self {
+        let entered = AtomicU32::new(state.active().number);
+        Self {
+            disk,
+            dir,
+            options,
+            state: Mutex::new(state),
+            work: Condvar::new(),
+            task: Notify::new(),
+            keeping: Condvar::new(),
+            unsynced: Mutex::new(None),
+            entered,
+            lock: Mutex::new(Some(lock)),
+        }
+    }
+
+    /// Reserves a segment, for [`State::submit`].
+    pub(super) fn new_spare(&self) -> impl FnOnce(u32) -> Result<Segment> + '_ {
+        |number| {
+            Segment::create(&*self.disk, &self.dir, number, self.options.segment_bytes)
+                .map_err(|error| io_error("reserve a new segment in", &self.dir, error))
+        }
+    }
+
+    /// Wakes whom a batch has given something to do.
+    pub(super) fn wake(&self, wakes: Wakes) {
+        if wakes.writer {
+            self.work.notify_one();
+            self.task.notify_one();
+        }
+        if wakes.keeper {
+            self.keeping.notify_one();
+        }
+    }
+
+    /// First stage: writes a block.
+    pub(super) fn write(&self, block: &Block) -> io::Result<()> {
+        if self.entered.load(Ordering::Relaxed) != block.segment.number {
+            self.enter(&block.segment)?;
+        }
+        block.write()
+    }
+
+    /// Second stage: makes it durable.
+    pub(super) fn sync(&self, block: &Block) -> io::Result<()> {
+        block.segment.file.sync()
+    }
+
+    /// Third stage: tells everybody.
+    pub(super) fn complete(&self, block: Block, result: io::Result<()>) {
+        match result {
+            Ok(()) => {
+                let keep = self.state.lock().finish_block(&block, &self.options);
+                if keep {
+                    self.keeping.notify_one();
+                }
+                for done in block.dones {
+                    done(Ok(()));
+                }
+            }
+            Err(error) => {
+                let cause = describe(&io_error("write to", &block.segment.path, error));
+                let others = self.state.lock().fail(cause.clone());
+                self.keeping.notify_one();
+                for done in block.dones.into_iter().chain(others) {
+                    done(Err(failed(&cause)));
+                }
+            }
+        }
+    }
+
+    /// Makes the segment after this one durable before this one gets its first block: a log whose newest segment is
+    /// not empty has lost a file.
+    fn enter(&self, segment: &Segment) -> io::Result<()> {
+        segment.stop_fill();
+        let next = {
+            let state = self.state.lock();
+            state.segments.get(&(segment.number + 1)).map_or_else(|| Arc::clone(&state.spare), Arc::clone)
+        };
+        next.file.sync()?;
+        self.disk.sync_dir(&self.dir)?;
+        self.entered.store(segment.number, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Stops the log for a reason that no block has met.
+    pub(super) fn fail(&self, error: &mainstay_core::Error) {
+        let cause = describe(error);
+        let dones = self.state.lock().fail(cause.clone());
+        self.work.notify_one();
+        self.task.notify_one();
+        for done in dones {
+            done(Err(failed(&cause)));
+        }
+    }
+
+    /// Lets others open the folder.
+    pub(super) fn release_folder(&self) {
+        drop(self.lock.lock().take());
+    }
+}
+
+fn describe(error: &mainstay_core::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error} ({source})"),
+        None => error.to_string(),
+    }
+}

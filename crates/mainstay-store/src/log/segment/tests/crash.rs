@@ -1,0 +1,169 @@
+//! Random batches, a crash at a random moment, and a comparison with a model: what is found is a prefix of what was
+//! submitted, and it contains everything that was acknowledged.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mainstay_core::time::Duration;
+use rand::rngs::StdRng;
+use rand::{RngExt as _, SeedableRng as _};
+
+use super::*;
+use crate::log::MemoryLog;
+
+const GROUPS: u64 = 4;
+const DIR: &str = "/log";
+
+/// All that can be seen of a log.
+type Content = BTreeMap<GroupId, (GroupView, Vec<Bytes>)>;
+
+fn content(log: &dyn NodeLog) -> Content {
+    let read = |group| {
+        let view = log.group(group);
+        let entries = log.read(group, view.first..view.next, usize::MAX).unwrap();
+        assert_eq!(entries.len() as u64, view.next - view.first);
+        (view, entries)
+    };
+    log.groups().into_iter().map(|group| (group, read(group))).collect()
+}
+
+fn random_batch(rng: &mut StdRng, model: &MemoryLog) -> LogBatch {
+    let mut batch = LogBatch::new();
+    let mut used = Vec::new();
+    for _ in 0..rng.random_range(1..4) {
+        let group = GroupId(rng.random_range(0..GROUPS));
+        if used.contains(&group) {
+            continue;
+        }
+        used.push(group);
+        let view = model.group(group);
+        match rng.random_range(0..20) {
+            0..12 => {
+                let entries = (0..rng.random_range(1..5)).map(|_| random_entry(rng)).collect();
+                batch.append(group, view.next, entries);
+            }
+            12..15 => drop(batch.hard_state(group, random_entry(rng))),
+            15 => drop(batch.truncate(group, rng.random_range(view.first..=view.next))),
+            // Group 0 is slow: it keeps old segments in use.
+            16..19 if group != GroupId(0) || rng.random_range(0..20) == 0 => {
+                batch.compact(group, rng.random_range(view.first..=view.next + 1), random_entry(rng));
+            }
+            19 if rng.random_range(0..10) == 0 => drop(batch.remove(group)),
+            _ => {}
+        }
+    }
+    batch
+}
+
+fn random_entry(rng: &mut StdRng) -> Bytes {
+    let len = if rng.random_range(0..10) == 0 { rng.random_range(0..3000) } else { rng.random_range(0..150) };
+    // Runs of zeros are what a tear could be taken for.
+    let byte = if rng.random() { 0 } else { rng.random() };
+    Bytes::from(vec![byte; len])
+}
+
+struct Run {
+    disk: SimDisk,
+    rng: StdRng,
+    /// What the log must hold: the batches that may be there, applied one after the other.
+    model: MemoryLog,
+}
+
+impl Run {
+    fn open(&self) -> Result<SegmentLog> {
+        let options = LogOptions {
+            segment_bytes: 16 << 10,
+            cache_bytes_max: 4 << 10,
+            log_bytes_max: 80 << 10,
+            driver: Driver::Task { sync_delay: SyncDelay { min: Duration::ZERO, max: Duration::from_micros(50) } },
+            ..LogOptions::default()
+        };
+        SegmentLog::open(Arc::new(self.disk.clone()), Path::new(DIR), options)
+    }
+
+    /// Lives once, from opening to crashing; afterwards the model is what was found.
+    async fn live(&mut self, seed: u64) {
+        // A crash while opening is a crash, too.
+        let log = loop {
+            if self.rng.random_range(0..4) == 0 {
+                self.disk.power_off_after(self.rng.random_range(0..30));
+            }
+            match self.open() {
+                Ok(log) => break log,
+                Err(error) => {
+                    assert!(format!("{error:?}").contains("no power"), "seed {seed}: {error:?}");
+                    self.disk.crash();
+                }
+            }
+        };
+        self.disk.power_off_after(u64::MAX);
+        let before = content(&log);
+        assert!(before == content(&self.model), "seed {seed}: what was found once is found again");
+
+        self.disk.power_off_after(self.rng.random_range(0..150));
+        let acknowledged = Arc::new(AtomicUsize::new(0));
+        // What the log looked like after each batch.
+        let mut states = vec![before];
+        for _ in 0..self.rng.random_range(1..120) {
+            let batch = random_batch(&mut self.rng, &self.model);
+            let number = states.len();
+            let noted = Arc::clone(&acknowledged);
+            let done = Box::new(move |result: Result<()>| {
+                if result.is_ok() {
+                    assert_eq!(noted.swap(number, Ordering::Relaxed), number - 1, "in order, each once");
+                }
+            });
+            if log.submit(batch.clone(), done).is_err() {
+                break;
+            }
+            self.model.submit(batch, Box::new(|_| {})).unwrap();
+            states.push(content(&self.model));
+            if self.rng.random_range(0..3) == 0 {
+                mainstay_core::time::sleep(Duration::from_micros(self.rng.random_range(0..60))).await;
+            }
+        }
+        let acknowledged = acknowledged.load(Ordering::Relaxed);
+        self.disk.crash();
+        drop(log);
+
+        let log = self.open().unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
+        let found = content(&log);
+        let kept = states.iter().rposition(|state| *state == found);
+        let kept = kept.unwrap_or_else(|| panic!("seed {seed}: what was found is no prefix"));
+        assert!(kept >= acknowledged, "seed {seed}: {acknowledged} batches were acknowledged, {kept} are there");
+        self.model = MemoryLog::new();
+        for (group, (view, entries)) in found {
+            let mut batch = LogBatch::new();
+            if let Some(mark) = view.mark {
+                batch.compact(group, view.first - 1, mark);
+            }
+            if let Some(state) = view.hard_state {
+                batch.hard_state(group, state);
+            }
+            if view.first == view.next && log.group(group).mark.is_none() {
+                // A group that has lost all of its entries is still there.
+                batch.append(group, view.first, vec![Bytes::new()]).truncate(group, view.first);
+            }
+            batch.append(group, view.first, entries);
+            self.model.submit(batch, Box::new(|_| {})).unwrap();
+        }
+        // Closing cleanly or crashing at once must not make a difference to what was found.
+        if self.rng.random() {
+            self.disk.crash();
+        }
+    }
+}
+
+#[test]
+fn a_crash_loses_nothing_that_was_acknowledged() {
+    for seed in 0..300 {
+        mainstay_core::random::seed_thread(seed);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+        let mut run = Run { disk: SimDisk::new(seed), rng: StdRng::seed_from_u64(seed), model: MemoryLog::new() };
+        runtime.block_on(async {
+            for _ in 0..6 {
+                run.live(seed).await;
+            }
+        });
+    }
+}

@@ -1,0 +1,87 @@
+//! The two loops that carry blocks to disk. Both are the same stages in the same order; they differ in how they wait.
+
+use std::sync::Arc;
+
+use mainstay_core::{random, time};
+use rand::RngExt as _;
+
+use super::options::SyncDelay;
+use super::shared::Shared;
+
+/// Writes blocks until the log is closed and nothing waits, or it has failed. While a block is synced the next one
+/// gathers.
+pub(super) fn run_thread(shared: &Shared) {
+    loop {
+        let block = {
+            let mut state = shared.state.lock();
+            loop {
+                if state.failure.is_some() {
+                    return;
+                }
+                if let Some(block) = state.take_block() {
+                    break block;
+                }
+                if state.closed {
+                    return;
+                }
+                state.idle = true;
+                shared.work.wait(&mut state);
+                state.idle = false;
+            }
+        };
+        let result = shared.write(&block).and_then(|()| shared.sync(&block));
+        shared.complete(block, result);
+    }
+}
+
+/// The same as a task, for simulation: a sync takes simulated time, and what the keeper does is done in between.
+pub(super) async fn run_task(shared: Arc<Shared>, delay: SyncDelay) {
+    loop {
+        let block = {
+            let mut state = shared.state.lock();
+            if state.failure.is_some() {
+                return;
+            }
+            let block = state.take_block();
+            if block.is_none() {
+                if state.closed {
+                    return;
+                }
+                state.idle = true;
+            }
+            block
+        };
+        let Some(block) = block else {
+            shared.task.notified().await;
+            continue;
+        };
+        if let Err(error) = shared.write(&block) {
+            return shared.complete(block, Err(error));
+        }
+        *shared.unsynced.lock() = Some(block);
+        let nanos = random::rng().random_range(delay.min.as_nanos() as u64..=delay.max.as_nanos() as u64);
+        time::sleep(time::Duration::from_nanos(nanos)).await;
+        // Somebody who closes the log does the rest.
+        let Some(block) = shared.unsynced.lock().take() else { return };
+        let result = shared.sync(&block);
+        shared.complete(block, result);
+        super::keeper::tend(&shared);
+    }
+}
+
+/// Carries everything that waits to disk at once, for a task that does not run any more.
+pub(super) fn flush(shared: &Shared) {
+    if let Some(block) = shared.unsynced.lock().take() {
+        let result = shared.sync(&block);
+        shared.complete(block, result);
+    }
+    loop {
+        let block = {
+            let mut state = shared.state.lock();
+            if state.failure.is_some() { None } else { state.take_block() }
+        };
+        let Some(block) = block else { return };
+        let result = shared.write(&block).and_then(|()| shared.sync(&block));
+        shared.complete(block, result);
+    }
+}
