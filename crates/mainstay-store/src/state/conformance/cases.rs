@@ -14,7 +14,8 @@ use crate::state::{
 /// # Panics
 /// Where a store is wrong; the message names the case.
 pub fn check(subject: &mut dyn Subject) {
-    let cases: [(&str, fn(&mut dyn Subject)); 11] = [
+    type Case = fn(&mut dyn Subject);
+    let cases: [(&str, Case); 11] = [
         ("a new store is empty", new_is_empty),
         ("writes apply in order", writes_apply_in_order),
         ("a mark does not go back", mark_does_not_go_back),

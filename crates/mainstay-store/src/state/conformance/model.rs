@@ -20,7 +20,7 @@ impl Model {
                 OwnedWrite::Put(key, value) => drop(self.entries.insert(key.clone(), value.clone())),
                 OwnedWrite::Delete(key) => drop(self.entries.remove(key)),
                 OwnedWrite::DeleteRange(start, end) => {
-                    self.entries.retain(|key, _| key < start || end.as_ref().is_some_and(|end| key >= end))
+                    self.entries.retain(|key, _| key < start || end.as_ref().is_some_and(|end| key >= end));
                 }
             }
         }
