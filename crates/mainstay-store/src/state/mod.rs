@@ -2,13 +2,35 @@
 //!
 //! Applying touches memory only. [`StateStore::checkpoint`] makes what was applied so far durable; after a crash a
 //! store is at or after its last checkpoint, and the log brings it up to date from its [`Mark`] on.
+//!
+//! [`MemoryStore`] keeps everything in memory, [`DiskStore`] in a file under an overlay of what was applied since its
+//! last checkpoint, and [`FaultyStore`] fails on request whatever another store would have done. All pass one
+//! [conformance] suite. [`WriteBatch`] is the form in which writes travel: encoded once, it is both the record in the
+//! log and the source of [`StateStore::apply`].
+
+mod key_range;
+
+mod batch;
+mod cursor;
+mod export;
+
+mod disk_store;
+mod faulty;
+mod memory;
+
+pub mod conformance;
 
 use std::fmt::Debug;
-use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::Result;
+
+pub use batch::{WriteBatch, WriteBatchRef, Writes};
+pub use disk_store::{DiskStore, DiskStoreOptions};
+pub use faulty::{FaultyStore, StoreCall};
+pub use key_range::{KeyRange, prefix_successor};
+pub use memory::MemoryStore;
 
 /// An ordered map of bytes at a position of a log.
 ///
@@ -42,7 +64,9 @@ pub trait StateStore: Debug + Send + Sync + 'static {
     /// The mark of the last checkpoint: where the log must still start after a crash.
     fn checkpointed(&self) -> Mark;
 
-    /// The bytes that were applied since the last checkpoint.
+    /// What was applied since the last checkpoint, in bytes of memory that it may hold: keys, values and a fixed amount
+    /// per write. Who feeds the store checkpoints it by this figure, and takes in no more above a limit of its own,
+    /// because applying what is committed can neither fail nor wait.
     fn unsaved_bytes(&self) -> u64;
 
     /// Starts to replace the whole state by one that was [exported](StateSnapshot::export). Nothing changes until
@@ -130,14 +154,26 @@ pub enum Write<'a> {
     },
 }
 
-/// The keys of a scan.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeyRange {
-    /// Where it starts.
-    pub start: Bound<Bytes>,
-    /// Where it ends.
-    pub end: Bound<Bytes>,
+impl Write<'_> {
+    /// What a write counts for in [`StateStore::unsaved_bytes`].
+    pub(crate) fn cost_bytes(&self) -> u64 {
+        let bytes = match self {
+            Write::Put { key, value } => key.len() + value.len(),
+            Write::Delete { key } => key.len(),
+            Write::DeleteRange { start, end } => start.len() + end.map_or(0, <[u8]>::len),
+        };
+        bytes as u64 + WRITE_OVERHEAD_BYTES
+    }
 }
+
+/// What a write costs in memory beside its bytes: its place in a map and two allocations.
+const WRITE_OVERHEAD_BYTES: u64 = 128;
+
+/// How many keys of a range are removed from a map at once, so that dropping a large range needs little memory.
+const RANGE_KEYS_AT_ONCE: usize = 1024;
+
+/// A key in a map in memory. It has one allocation, shared by all versions of the map.
+type Key = Arc<[u8]>;
 
 /// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,150 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Debug, Clone)]
+enum Op {
+    Put(Vec<u8>, Vec<u8>),
+    Delete(Vec<u8>),
+    DeleteRange(Vec<u8>, Option<Vec<u8>>),
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    let key = || proptest::collection::vec(any::<u8>(), 0..200);
+    prop_oneof![
+        (key(), key()).prop_map(|(key, value)| Op::Put(key, value)),
+        key().prop_map(Op::Delete),
+        (key(), proptest::option::of(key())).prop_map(|(start, end)| Op::DeleteRange(start, end)),
+    ]
+}
+
+fn fill(batch: &mut WriteBatch, ops: &[Op]) {
+    for op in ops {
+        match op {
+            Op::Put(key, value) => batch.put(key, value),
+            Op::Delete(key) => batch.delete(key),
+            Op::DeleteRange(start, end) => batch.delete_range(start, end.as_deref()),
+        };
+    }
+}
+
+fn as_write(op: &Op) -> Write<'_> {
+    match op {
+        Op::Put(key, value) => Write::Put { key, value },
+        Op::Delete(key) => Write::Delete { key },
+        Op::DeleteRange(start, end) => Write::DeleteRange { start, end: end.as_deref() },
+    }
+}
+
+fn batch_of(ops: &[Op]) -> WriteBatch {
+    let mut batch = WriteBatch::new();
+    fill(&mut batch, ops);
+    batch
+}
+
+proptest! {
+    #[test]
+    fn what_was_written_is_read(ops in proptest::collection::vec(op(), 0..20)) {
+        let batch = batch_of(&ops);
+        let expected: Vec<Write<'_>> = ops.iter().map(as_write).collect();
+        prop_assert_eq!(batch.iter().collect::<Vec<_>>(), expected.clone());
+        let parsed = WriteBatchRef::parse(batch.as_bytes()).unwrap();
+        prop_assert_eq!(parsed.iter().collect::<Vec<_>>(), expected);
+        prop_assert_eq!(parsed.len(), ops.len());
+    }
+
+    #[test]
+    fn any_bytes_are_parsed_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 0..64), valid in any::<bool>()) {
+        if valid && !bytes.is_empty() {
+            bytes[0] = VERSION;
+        }
+        if let Ok(batch) = WriteBatchRef::parse(&bytes) {
+            prop_assert_eq!(batch.iter().count(), batch.len());
+        }
+    }
+
+    #[test]
+    fn a_cut_batch_is_refused(ops in proptest::collection::vec(op(), 1..8), cut in any::<proptest::sample::Index>()) {
+        let batch = batch_of(&ops);
+        let kept = cut.index(batch.bytes());
+        prop_assert_eq!(WriteBatchRef::parse(&batch.as_bytes()[..kept]).unwrap_err().kind(), ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn what_is_accepted_has_one_form(ops in proptest::collection::vec(op(), 1..6), at in any::<proptest::sample::Index>(), flip in 1..=255_u8) {
+        let mut bytes = batch_of(&ops).as_bytes().to_vec();
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        if let Ok(parsed) = WriteBatchRef::parse(&bytes) {
+            let mut again = WriteBatch::new();
+            again.extend(parsed);
+            prop_assert_eq!(again.as_bytes(), &bytes[..]);
+            prop_assert_eq!(parsed.iter().count(), parsed.len());
+        }
+    }
+
+    #[test]
+    fn a_prefix_keeps_every_write_inside(ops in proptest::collection::vec(op(), 0..12), prefix in proptest::collection::vec(any::<u8>(), 1..4)) {
+        let mut batch = WriteBatch::with_prefix(&prefix);
+        fill(&mut batch, &ops);
+        let limit = prefix_successor(&prefix);
+        for write in &batch {
+            match write {
+                Write::Put { key, .. } | Write::Delete { key } => prop_assert!(key.starts_with(&prefix)),
+                Write::DeleteRange { start, end } => {
+                    prop_assert!(start.starts_with(&prefix));
+                    match (end, &limit) {
+                        (Some(end), Some(limit)) => prop_assert!(end <= &limit[..]),
+                        (Some(end), None) => prop_assert!(end.starts_with(&prefix)),
+                        (None, limit) => prop_assert!(limit.is_none()),
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bytes_are_as_documented() {
+    let mut batch = WriteBatch::with_prefix(b"p");
+    batch.put(b"k", b"v").delete(b"").delete_range(b"a", Some(b"b")).delete_range(b"", None);
+    let expected: &[u8] = b"\x01\x04\0\0\0\0\0\0\0\x01\x02pk\x01v\x02\x01p\x03\x02pa\x02pb\x03\x01p\x01q";
+    assert_eq!(batch.as_bytes(), expected);
+
+    let mut whole = WriteBatch::new();
+    whole.delete_range(b"", None);
+    assert_eq!(whole.as_bytes(), b"\x01\x01\0\0\0\0\0\0\0\x04\0");
+}
+
+#[test]
+fn a_batch_is_used_again() {
+    let mut batch = WriteBatch::with_prefix(b"p/");
+    batch.put(b"a", &[7; 300]);
+    let mut merged = WriteBatch::new();
+    merged.put(b"x", b"y").extend(WriteBatchRef::parse(batch.as_bytes()).unwrap());
+    assert_eq!(merged.len(), 2);
+    assert_eq!(merged.iter().nth(1), Some(Write::Put { key: b"p/a", value: &[7; 300] }));
+    batch.clear();
+    assert!(batch.is_empty());
+    assert_eq!(batch.iter().next(), None);
+    batch.delete(b"b");
+    assert_eq!(batch.iter().collect::<Vec<_>>(), vec![Write::Delete { key: b"p/b" }]);
+}
+
+#[test]
+fn another_version_is_named() {
+    let mut bytes = WriteBatch::new().as_bytes().to_vec();
+    bytes[0] = 2;
+    let error = WriteBatchRef::parse(&bytes).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownVersion);
+    assert!(error.to_string().contains("version 2"), "{error}");
+}
+
+#[test]
+fn a_length_has_one_form() {
+    // 0x80 0x00 is a long form of zero.
+    let bytes = [VERSION, 1, 0, 0, 0, 0, 0, 0, 0, DELETE, 0x80, 0x00];
+    assert_eq!(WriteBatchRef::parse(&bytes).unwrap_err().kind(), ErrorKind::Corrupt);
+    let huge = [&[VERSION, 1, 0, 0, 0, 0, 0, 0, 0, DELETE][..], &[0xff; 9], &[0x01]].concat();
+    assert_eq!(WriteBatchRef::parse(&huge).unwrap_err().kind(), ErrorKind::Corrupt);
+}

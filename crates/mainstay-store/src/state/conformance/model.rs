@@ -1,0 +1,160 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{OwnedWrite, Step, Subject};
+use crate::state::{Counts, EXPORT_CHUNK_BYTES_MAX, KeyRange, Mark, Order, StateSnapshot, StateStore};
+
+/// What a store is compared with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Model {
+    pub(super) entries: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub(super) mark: Mark,
+}
+
+impl Model {
+    pub(super) fn apply(&mut self, mark: Mark, writes: &[OwnedWrite]) {
+        for write in writes {
+            match write {
+                OwnedWrite::Put(key, value) => drop(self.entries.insert(key.clone(), value.clone())),
+                OwnedWrite::Delete(key) => drop(self.entries.remove(key)),
+                OwnedWrite::DeleteRange(start, end) => {
+                    self.entries.retain(|key, _| key < start || end.as_ref().is_some_and(|end| key >= end));
+                }
+            }
+        }
+        self.mark = mark;
+    }
+
+    fn counts(&self) -> Counts {
+        Counts {
+            entries: self.entries.len() as u64,
+            bytes: self.entries.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum(),
+        }
+    }
+
+    fn scan(&self, range: &KeyRange, order: Order) -> Vec<(Bytes, Bytes)> {
+        let mut found: Vec<(Bytes, Bytes)> = self
+            .entries
+            .iter()
+            .filter(|(key, _)| range.contains(key))
+            .map(|(key, value)| (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)))
+            .collect();
+        if order == Order::Descending {
+            found.reverse();
+        }
+        found
+    }
+
+    /// Panics unless a snapshot holds exactly this.
+    pub(super) fn assert_is(&self, snapshot: &dyn StateSnapshot) {
+        assert_eq!(snapshot.mark(), self.mark, "the mark of a snapshot");
+        for order in [Order::Ascending, Order::Descending] {
+            let found: Vec<_> = snapshot.scan(KeyRange::all(), order).unwrap().map(Result::unwrap).collect();
+            assert_eq!(found, self.scan(&KeyRange::all(), order), "a whole scan, {order:?}");
+        }
+        assert_eq!(snapshot.counts().unwrap(), self.counts(), "the counts of a snapshot");
+        for (key, value) in self.entries.iter().take(20) {
+            assert_eq!(snapshot.get(key).unwrap().as_deref(), Some(&value[..]), "the value of {key:?}");
+        }
+    }
+}
+
+/// The chunks of an export, each of a size that is allowed.
+pub(super) fn export(snapshot: &dyn StateSnapshot) -> Vec<Bytes> {
+    let chunks: Vec<Bytes> = snapshot.export().unwrap().map(Result::unwrap).collect();
+    assert!(chunks.iter().all(|chunk| chunk.len() <= EXPORT_CHUNK_BYTES_MAX), "an exported chunk is too long");
+    chunks
+}
+
+/// Imports chunks into a store.
+pub(super) fn import(store: &dyn StateStore, chunks: &[Bytes]) -> Mark {
+    let mut import = store.import().unwrap();
+    for chunk in chunks {
+        import.push(chunk).unwrap();
+    }
+    import.finish().unwrap()
+}
+
+/// Does the steps to a new store and to a model of it, and compares what they say.
+///
+/// # Panics
+/// Where the store differs from the model.
+pub fn check_steps(subject: &mut dyn Subject, steps: &[Step]) {
+    let mut store = subject.create();
+    let mut model = Model::default();
+    // What the store is back at after it was reopened.
+    let mut saved = Model::default();
+    let mut held: VecDeque<(Arc<dyn StateSnapshot>, Model)> = VecDeque::new();
+
+    for step in steps {
+        match step {
+            Step::Apply(writes) => {
+                let index = model.mark.index + 1 + writes.len() as u64;
+                let mark = Mark { index, note: Bytes::from(format!("note {index}")) };
+                store.apply(mark.clone(), &mut writes.iter().map(OwnedWrite::as_write)).unwrap();
+                model.apply(mark, writes);
+                assert_eq!(store.mark(), model.mark, "the mark after an apply");
+            }
+            Step::Get(key) => {
+                assert_eq!(store.get(key).unwrap().as_deref(), model.entries.get(key).map(Vec::as_slice), "{key:?}");
+            }
+            Step::MultiGet(keys) => {
+                let refs: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
+                let found = store.multi_get(&refs).unwrap();
+                assert_eq!(found.len(), keys.len(), "the number of values");
+                for (key, value) in keys.iter().zip(found) {
+                    assert_eq!(value.as_deref(), model.entries.get(key).map(Vec::as_slice), "{key:?}");
+                }
+            }
+            Step::Scan(range, order, count) => {
+                let snapshot = store.snapshot().unwrap();
+                let scan = snapshot.scan(range.clone(), *order).unwrap();
+                drop(snapshot);
+                let found: Vec<_> = scan.take(*count).map(Result::unwrap).collect();
+                let mut expected = model.scan(range, *order);
+                expected.truncate(*count);
+                assert_eq!(found, expected, "a scan of {range:?}, {order:?}");
+            }
+            Step::Counts => assert_eq!(store.snapshot().unwrap().counts().unwrap(), model.counts(), "the counts"),
+            Step::Hold => held.push_back((store.snapshot().unwrap(), model.clone())),
+            Step::CheckHeld => held.iter().for_each(|(snapshot, model)| model.assert_is(&**snapshot)),
+            Step::Release => drop(held.pop_front()),
+            Step::Checkpoint => {
+                assert_eq!(store.checkpoint().unwrap(), model.mark, "the mark of a checkpoint");
+                assert_eq!(store.checkpointed(), model.mark, "the mark of the last checkpoint");
+                assert_eq!(store.unsaved_bytes(), 0, "nothing is unsaved after a checkpoint");
+                saved = model.clone();
+            }
+            Step::Reopen => {
+                if subject.is_durable() {
+                    held.clear();
+                    store = subject.reopen(store).expect("a durable store can be reopened");
+                    model = saved.clone();
+                    assert_eq!(store.checkpointed(), model.mark, "the mark of the last checkpoint, after reopening");
+                    model.assert_is(&*store.snapshot().unwrap());
+                }
+            }
+            Step::Move => {
+                let chunks = export(&*store.snapshot().unwrap());
+                let other = subject.create();
+                assert_eq!(import(&*other, &chunks), model.mark, "the mark of an import");
+                store = other;
+                saved = model.clone();
+            }
+            Step::Restore => {
+                let (snapshot, restored) =
+                    held.pop_front().unwrap_or_else(|| (store.snapshot().unwrap(), model.clone()));
+                assert_eq!(import(&*store, &export(&*snapshot)), restored.mark, "the mark of an import");
+                assert_eq!(store.checkpointed(), restored.mark, "an import is a checkpoint");
+                model = restored;
+                saved = model.clone();
+                // What was there before the import can still be read.
+                model.assert_is(&*snapshot);
+            }
+        }
+    }
+    held.iter().for_each(|(snapshot, model)| model.assert_is(&**snapshot));
+    model.assert_is(&*store.snapshot().unwrap());
+}

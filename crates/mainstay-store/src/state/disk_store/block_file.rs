@@ -1,0 +1,333 @@
+//! The file below redb: numbered blocks, each with a checksum of its own.
+//!
+//! redb has checksums, but reads them only when it repairs a file. Here every block is checked whenever it is read, so
+//! that a damaged byte, wherever it is, is an error and never data. `docs/internals/state-store.md` has the layout.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use mainstay_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+
+use super::failure::io_failure;
+use crate::disk::{Disk, DiskFile, OpenMode};
+
+const MAGIC: [u8; 8] = *b"MAINSTST";
+
+/// The version of the layout: of the head, the blocks, and the tables and records in them.
+pub(super) const VERSION: u32 = 1;
+
+/// The head of the file, written once.
+const HEAD_BYTES: usize = 4096;
+const HEAD_CHECKSUM_AT: usize = HEAD_BYTES - 4;
+const OWNER_AT: usize = 16;
+
+/// The longest owner tag.
+pub(super) const OWNER_BYTES_MAX: usize = 1024;
+
+/// What redb calls a page.
+const BLOCK_BYTES: usize = 4096;
+
+/// A block and its checksum.
+const UNIT_BYTES: usize = BLOCK_BYTES + 4;
+
+/// A file of checked blocks.
+#[derive(Debug)]
+pub(super) struct BlockFile {
+    file: Arc<dyn DiskFile>,
+    /// What redb sees as the length: a multiple of the block size.
+    len: AtomicU64,
+    first: Mutex<FirstBlock>,
+    /// Set when the file is done with: from then on nothing can change it.
+    sealed: AtomicBool,
+    /// Set when the file has a new user: from then on what is read may not be what was written.
+    retired: AtomicBool,
+}
+
+/// Block 0, which redb overwrites in place, is kept twice: a torn write leaves the other copy.
+#[derive(Debug)]
+struct FirstBlock {
+    bytes: Box<[u8; BLOCK_BYTES]>,
+    /// The first copy has changed since both were synced.
+    changed: bool,
+}
+
+impl BlockFile {
+    /// Creates an empty file for an owner.
+    pub(super) fn create(disk: &dyn Disk, path: &Path, owner: &[u8]) -> Result<Self> {
+        if owner.len() > OWNER_BYTES_MAX {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                format!("owner tag of {} bytes exceeds the limit of {OWNER_BYTES_MAX}: shorten it", owner.len()),
+            ));
+        }
+        let failed = |error| io_failure(path, "create", error);
+        let file = disk.open(path, OpenMode::New).map_err(failed)?;
+        file.write_all_at(&head(owner), 0).map_err(failed)?;
+        let first = FirstBlock { bytes: Box::new([0; BLOCK_BYTES]), changed: false };
+        Ok(Self {
+            file,
+            len: AtomicU64::new(0),
+            first: Mutex::new(first),
+            sealed: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+        })
+    }
+
+    /// Opens a file that belongs to an owner, and settles what a crash left of its first block.
+    pub(super) fn open(disk: &dyn Disk, path: &Path, owner: &[u8]) -> Result<Self> {
+        let failed = |error| io_failure(path, "open", error);
+        let file = disk.open(path, OpenMode::Existing).map_err(failed)?;
+        let mut head = vec![0; HEAD_BYTES];
+        file.read_exact_at(&mut head, 0).map_err(failed)?;
+        check_head(path, &head, owner)?;
+
+        let file_len = file.len().map_err(failed)?;
+        let units = (file_len - HEAD_BYTES as u64) / UNIT_BYTES as u64;
+        if units < 2 {
+            return Err(Error::corrupt(format!(
+                "state store {} is cut off: import its state from another replica",
+                path.display()
+            )));
+        }
+        let copies = [read_unit(&*file, 0, 0), read_unit(&*file, 1, 0)];
+        let bytes = match copies {
+            [Ok(first), Ok(second)] if first == second => first,
+            [Ok(first), Ok(_) | Err(_)] => {
+                // A crash or a failed sync came between the copies. The first is the newer one; it is written again
+                // because a failed sync may have dropped it from the disk while it can still be read, and so is the
+                // length.
+                file.set_len(file_len).map_err(failed)?;
+                write_unit(&*file, 0, 0, &first).map_err(failed)?;
+                file.sync().map_err(failed)?;
+                write_unit(&*file, 1, 0, &first).map_err(failed)?;
+                file.sync().map_err(failed)?;
+                first
+            }
+            [Err(_), Ok(second)] => {
+                file.set_len(file_len).map_err(failed)?;
+                write_unit(&*file, 0, 0, &second).map_err(failed)?;
+                file.sync().map_err(failed)?;
+                second
+            }
+            [Err(error), Err(_)] => return Err(failed(error)),
+        };
+        Ok(Self {
+            file,
+            len: AtomicU64::new((units - 1) * BLOCK_BYTES as u64),
+            first: Mutex::new(FirstBlock { bytes, changed: false }),
+            sealed: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
+        })
+    }
+
+    /// Ends all changes, whatever redb still tries.
+    pub(super) fn seal(&self) {
+        self.sealed.store(true, Ordering::Release);
+    }
+
+    /// Ends all reading, too.
+    pub(super) fn retire(&self) {
+        self.seal();
+        self.retired.store(true, Ordering::Release);
+    }
+
+    fn check_sealed(&self) -> io::Result<()> {
+        if self.sealed.load(Ordering::Acquire) {
+            return Err(io::Error::other("the state store is closed"));
+        }
+        Ok(())
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.read_blocks(offset, out)?;
+        // After the read, so that what was read while the file changed hands does not count.
+        if self.retired.load(Ordering::Acquire) {
+            return Err(io::Error::other("the state store was opened anew"));
+        }
+        Ok(())
+    }
+
+    fn read_blocks(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let end = offset + out.len() as u64;
+        if end > self.len.load(Ordering::Acquire) {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        let mut offset = offset;
+        let mut out = out;
+        if offset < BLOCK_BYTES as u64 {
+            let at = offset as usize;
+            let in_first = out.len().min(BLOCK_BYTES - at);
+            let (front, back) = out.split_at_mut(in_first);
+            front.copy_from_slice(&self.first.lock().bytes[at..at + in_first]);
+            offset = BLOCK_BYTES as u64;
+            out = back;
+        }
+        if out.is_empty() {
+            return Ok(());
+        }
+        let first = offset / BLOCK_BYTES as u64;
+        let last = (end - 1) / BLOCK_BYTES as u64;
+        let mut units = vec![0; (last - first + 1) as usize * UNIT_BYTES];
+        self.file.read_exact_at(&mut units, unit_offset(first + 1))?;
+        let mut at = (offset % BLOCK_BYTES as u64) as usize;
+        for (unit, block) in units.chunks_exact(UNIT_BYTES).zip(first..) {
+            let bytes = check_unit(unit, block)?;
+            let part = out.len().min(BLOCK_BYTES - at);
+            let (front, back) = out.split_at_mut(part);
+            front.copy_from_slice(&bytes[at..at + part]);
+            out = back;
+            at = 0;
+        }
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.check_sealed()?;
+        if offset == 0 && data.len() <= BLOCK_BYTES {
+            let mut first = self.first.lock();
+            first.bytes[..data.len()].copy_from_slice(data);
+            first.changed = true;
+            return write_unit(&*self.file, 0, 0, &first.bytes);
+        }
+        let is_whole = offset.is_multiple_of(BLOCK_BYTES as u64) && data.len().is_multiple_of(BLOCK_BYTES);
+        if offset == 0 || !is_whole {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "redb wrote a part of a page"));
+        }
+        let block = offset / BLOCK_BYTES as u64;
+        let mut units = Vec::with_capacity(data.len() / BLOCK_BYTES * UNIT_BYTES);
+        for (bytes, number) in data.chunks_exact(BLOCK_BYTES).zip(block..) {
+            units.extend_from_slice(bytes);
+            units.extend_from_slice(&checksum(number, bytes).to_le_bytes());
+        }
+        self.file.write_all_at(&units, unit_offset(block + 1))
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.check_sealed()?;
+        let blocks = len.div_ceil(BLOCK_BYTES as u64);
+        let before = self.len.load(Ordering::Acquire);
+        // Block 0 has two units.
+        let file_len = unit_offset(if blocks == 0 { 0 } else { blocks + 1 });
+        if len > before {
+            // Reserved, so that a full disk shows here and not in the midst of a commit.
+            self.file.allocate(file_len)?;
+        } else {
+            self.file.set_len(file_len)?;
+        }
+        self.len.store(len, Ordering::Release);
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.check_sealed()?;
+        let mut first = self.first.lock();
+        self.file.sync()?;
+        if first.changed {
+            // The first copy is on disk, so this one may be torn.
+            write_unit(&*self.file, 1, 0, &first.bytes)?;
+            self.file.sync()?;
+            first.changed = false;
+        }
+        Ok(())
+    }
+}
+
+/// What redb is given.
+#[derive(Debug)]
+pub(super) struct Backend(pub(super) Arc<BlockFile>);
+
+impl redb::StorageBackend for Backend {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.len.load(Ordering::Acquire))
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.0.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.0.write(offset, data)
+    }
+}
+
+fn unit_offset(unit: u64) -> u64 {
+    HEAD_BYTES as u64 + unit * UNIT_BYTES as u64
+}
+
+/// A checksum that depends on the place, so that a block written to another place does not pass.
+fn checksum(block: u64, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&block.to_le_bytes()), bytes)
+}
+
+fn check_unit(unit: &[u8], block: u64) -> io::Result<&[u8]> {
+    let (bytes, stored) = unit.split_at(BLOCK_BYTES);
+    if checksum(block, bytes).to_le_bytes() != stored {
+        let message = format!("the checksum of block {block} does not match");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+    }
+    Ok(bytes)
+}
+
+fn read_unit(file: &dyn DiskFile, unit: u64, block: u64) -> io::Result<Box<[u8; BLOCK_BYTES]>> {
+    let mut buffer = vec![0; UNIT_BYTES];
+    file.read_exact_at(&mut buffer, unit_offset(unit))?;
+    let mut bytes = Box::new([0; BLOCK_BYTES]);
+    bytes.copy_from_slice(check_unit(&buffer, block)?);
+    Ok(bytes)
+}
+
+fn write_unit(file: &dyn DiskFile, unit: u64, block: u64, bytes: &[u8; BLOCK_BYTES]) -> io::Result<()> {
+    let mut buffer = Vec::with_capacity(UNIT_BYTES);
+    buffer.extend_from_slice(bytes);
+    buffer.extend_from_slice(&checksum(block, bytes).to_le_bytes());
+    file.write_all_at(&buffer, unit_offset(unit))
+}
+
+fn head(owner: &[u8]) -> Vec<u8> {
+    let mut head = vec![0; HEAD_BYTES];
+    head[..8].copy_from_slice(&MAGIC);
+    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    // At most OWNER_BYTES_MAX.
+    head[12..OWNER_AT].copy_from_slice(&(owner.len() as u32).to_le_bytes());
+    head[OWNER_AT..OWNER_AT + owner.len()].copy_from_slice(owner);
+    let checksum = crc32c::crc32c(&head[..HEAD_CHECKSUM_AT]);
+    head[HEAD_CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+    head
+}
+
+fn check_head(path: &Path, head: &[u8], owner: &[u8]) -> Result<()> {
+    let path = path.display();
+    let checksum = crc32c::crc32c(&head[..HEAD_CHECKSUM_AT]).to_le_bytes();
+    if head[..8] != MAGIC || head[HEAD_CHECKSUM_AT..] != checksum {
+        return Err(Error::corrupt(format!(
+            "{path} is no state store, or its head is damaged: import its state from another replica"
+        )));
+    }
+    let number_at = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    if number_at(8) != VERSION {
+        return Err(Error::new(
+            ErrorKind::UnknownVersion,
+            format!("state store {path} has version {}, this build reads {VERSION}: upgrade this node", number_at(8)),
+        ));
+    }
+    let found = head.get(OWNER_AT..OWNER_AT + number_at(12) as usize).unwrap_or_default();
+    if found != owner {
+        return Err(Error::invalid(format!(
+            "state store {path} belongs to {:?}, not to {:?}: check the data folder",
+            String::from_utf8_lossy(found),
+            String::from_utf8_lossy(owner)
+        )));
+    }
+    Ok(())
+}

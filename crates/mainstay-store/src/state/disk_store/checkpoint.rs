@@ -1,0 +1,145 @@
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mainstay_core::Result;
+use redb::{Table, WriteTransaction};
+
+use super::super::{Counts, Mark};
+use super::base::Base;
+use super::failure::{io_failure, is_latched, is_stale, redb_failure};
+use super::instance::{Checkpoint, STATE};
+use super::overlay::Overlay;
+use super::{Shared, folder_of};
+
+impl Shared {
+    /// Writes what was applied so far to the file.
+    pub(super) fn checkpoint(&self) -> Result<Mark> {
+        let _writer = self.place.writer.lock();
+        self.sync_name()?;
+        // An overlay that an earlier checkpoint could not write goes first; then what came in since.
+        if self.layers.read().frozen.is_some() {
+            self.write_frozen()?;
+        }
+        if self.freeze() {
+            self.write_frozen()?;
+        }
+        Ok(self.checkpointed.read().clone())
+    }
+
+    /// Puts a new overlay on top; false if there is nothing to write.
+    fn freeze(&self) -> bool {
+        let mut layers = self.layers.write();
+        let mark = layers.active.mark.clone();
+        if layers.active.is_untouched() && mark == *self.checkpointed.read() {
+            layers.active.cost_bytes = 0;
+            return false;
+        }
+        let frozen = std::mem::replace(&mut layers.active, Overlay::at(mark));
+        layers.frozen = Some(Arc::new(frozen));
+        true
+    }
+
+    /// Writes the frozen overlay in one transaction and makes the file's new state the base.
+    fn write_frozen(&self) -> Result<()> {
+        let mut written = self.try_write_frozen();
+        if written.as_ref().is_err_and(is_stale) {
+            // redb gave up on the file at some earlier read or write: this has not been tried yet.
+            self.revive()?;
+            written = self.try_write_frozen();
+        }
+        written.map_err(|error| {
+            let is_reopened = is_latched(&error).then(|| self.revive());
+            let failure = redb_failure(&self.place.path, "checkpoint", error);
+            if let Some(Err(error)) = is_reopened {
+                // The next read or checkpoint tries again.
+                tracing::warn!(path = %self.place.path.display(), ?error, "cannot reopen a state store after a failure");
+            }
+            failure
+        })
+    }
+
+    fn try_write_frozen(&self) -> Result<(), redb::Error> {
+        let (base, frozen) = {
+            let layers = self.layers.read();
+            let Some(frozen) = layers.frozen.clone() else { return Ok(()) };
+            (layers.base.clone(), frozen)
+        };
+        let instance = base.instance();
+        instance.try_write(|transaction| write_overlay(transaction, &frozen))?;
+        self.adopt(Base::of(&self.place, instance)?, &frozen);
+        Ok(())
+    }
+
+    fn adopt(&self, base: Base, written: &Arc<Overlay>) {
+        self.place.generation.store(base.checkpoint().generation, Ordering::Release);
+        *self.checkpointed.write() = written.mark.clone();
+        let mut layers = self.layers.write();
+        let replaced = (std::mem::replace(&mut layers.base, Arc::new(base)), layers.frozen.take());
+        drop(layers);
+        // Freeing a large overlay takes a while; nobody waits for it here.
+        drop(replaced);
+    }
+
+    /// Opens the file anew after a failed write. If the failed commit is in it nevertheless, the frozen overlay stays on
+    /// top of it all the same: writing it twice changes nothing.
+    fn revive(&self) -> Result<()> {
+        let base = self.layers.read().base.clone();
+        if let Some(found) = base.revive()? {
+            self.place.generation.store(found.checkpoint().generation, Ordering::Release);
+            self.layers.write().base = Arc::new(found);
+        }
+        Ok(())
+    }
+
+    /// Makes the name durable that an import gave its file.
+    pub(super) fn sync_name(&self) -> Result<()> {
+        let mut unsynced = self.unsynced_name.lock();
+        if *unsynced {
+            let path = &self.place.path;
+            self.place.disk.sync_dir(folder_of(path)).map_err(|error| io_failure(path, "checkpoint", error))?;
+            *unsynced = false;
+            *self.checkpointed.write() = self.layers.read().base.checkpoint().mark.clone();
+        }
+        Ok(())
+    }
+}
+
+fn write_overlay(transaction: &WriteTransaction, overlay: &Overlay) -> Result<(), redb::Error> {
+    let Checkpoint { generation, mut counts, .. } = Checkpoint::load(transaction)?;
+    let mut table = transaction.open_table(STATE)?;
+    for (start, end) in &overlay.erased {
+        erase(&mut table, start, end.as_deref(), &mut counts)?;
+    }
+    for (key, value) in &overlay.entries {
+        let before = match value {
+            Some(value) => table.insert(&**key, &**value)?.map(|before| before.value().len()),
+            None => table.remove(&**key)?.map(|before| before.value().len()),
+        };
+        if let Some(before) = before {
+            counts.entries -= 1;
+            counts.bytes -= (key.len() + before) as u64;
+        }
+        if let Some(value) = value {
+            counts.entries += 1;
+            counts.bytes += (key.len() + value.len()) as u64;
+        }
+    }
+    drop(table);
+    Checkpoint { generation: generation + 1, mark: overlay.mark.clone(), counts }.store(transaction)
+}
+
+fn erase(
+    table: &mut Table<'_, &'static [u8], &'static [u8]>,
+    start: &[u8],
+    end: Option<&[u8]>,
+    counts: &mut Counts,
+) -> Result<(), redb::Error> {
+    let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+    table.retain_in::<&[u8], _>((Bound::Included(start), end), |key, value| {
+        counts.entries -= 1;
+        counts.bytes -= (key.len() + value.len()) as u64;
+        false
+    })?;
+    Ok(())
+}

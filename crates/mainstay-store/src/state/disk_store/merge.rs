@@ -1,0 +1,143 @@
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use imbl::OrdMap;
+use mainstay_core::Result;
+
+use super::super::cursor::{Cursor, Source};
+use super::super::{Key, KeyRange, Order};
+use super::base::Base;
+use super::overlay::Overlay;
+
+/// The entries of several layers in order, each layer hiding those below it. It holds one small batch per layer.
+#[derive(Debug)]
+pub(super) struct MergeScan {
+    /// From the top down.
+    overlays: Vec<OverlayCursor>,
+    base: Cursor<Arc<Base>>,
+    order: Order,
+    failed: bool,
+}
+
+#[derive(Debug)]
+struct OverlayCursor {
+    entries: Cursor<OrdMap<Key, Option<Bytes>>>,
+    overlay: Overlay,
+}
+
+impl MergeScan {
+    /// A scan over overlays, from the top down, and the base below them.
+    pub(super) fn new<'a>(
+        overlays: impl Iterator<Item = &'a Overlay>,
+        base: Arc<Base>,
+        range: &KeyRange,
+        order: Order,
+    ) -> Self {
+        let overlays = overlays
+            .map(|overlay| OverlayCursor {
+                entries: Cursor::new(overlay.entries.clone(), range.clone(), order),
+                overlay: overlay.clone(),
+            })
+            .collect();
+        Self { overlays, base: Cursor::new(base, range.clone(), order), order, failed: false }
+    }
+
+    fn step(&mut self) -> Result<Option<(Bytes, Bytes)>> {
+        loop {
+            let Some((layer, key)) = self.nearest()? else { return Ok(None) };
+            // The layers above have no entry for the key; an interval that one of them erased hides it all the same.
+            if let Some(interval) = self.erased_above(layer, &key) {
+                match self.overlays.get_mut(layer) {
+                    Some(overlay) => skip(&mut overlay.entries, self.order, interval),
+                    None => skip(&mut self.base, self.order, interval),
+                }
+                continue;
+            }
+            let entry = match self.overlays.get_mut(layer) {
+                Some(overlay) => overlay.entries.next()?.and_then(|(key, value)| Some((key, value?))),
+                None => self.base.next()?,
+            };
+            for below in layer + 1..=self.overlays.len() {
+                self.drop_equal(below, &key)?;
+            }
+            if entry.is_some() {
+                return Ok(entry);
+            }
+        }
+    }
+
+    /// The next key of all layers and the topmost layer that has it; the base is the last layer.
+    fn nearest(&mut self) -> Result<Option<(usize, Bytes)>> {
+        let mut nearest: Option<(usize, Bytes)> = None;
+        for layer in 0..=self.overlays.len() {
+            let Some(key) = self.peek(layer)? else { continue };
+            let is_nearer = nearest.as_ref().is_none_or(|(_, other)| match self.order {
+                Order::Ascending => key.cmp(other) == Ordering::Less,
+                Order::Descending => key.cmp(other) == Ordering::Greater,
+            });
+            if is_nearer {
+                nearest = Some((layer, key));
+            }
+        }
+        Ok(nearest)
+    }
+
+    fn peek(&mut self, layer: usize) -> Result<Option<Bytes>> {
+        let key = match self.overlays.get_mut(layer) {
+            Some(overlay) => overlay.entries.peek()?,
+            None => self.base.peek()?,
+        };
+        Ok(key.cloned())
+    }
+
+    fn drop_equal(&mut self, layer: usize, key: &Bytes) -> Result<()> {
+        if self.peek(layer)?.as_ref() == Some(key) {
+            match self.overlays.get_mut(layer) {
+                Some(overlay) => drop(overlay.entries.next()?),
+                None => drop(self.base.next()?),
+            }
+        }
+        Ok(())
+    }
+
+    fn erased_above(&self, layer: usize, key: &[u8]) -> Option<(Bytes, Option<Bytes>)> {
+        self.overlays[..layer].iter().find_map(|above| {
+            let (start, end) = above.overlay.erased_around(key)?;
+            Some((Bytes::copy_from_slice(start), end.map(|end| Bytes::copy_from_slice(end))))
+        })
+    }
+}
+
+/// Moves a cursor out of an erased interval by seeking, not by reading what is in it.
+fn skip<S: Source>(cursor: &mut Cursor<S>, order: Order, (start, end): (Bytes, Option<Bytes>)) {
+    let far = cursor.far_bound().clone();
+    let rest = match order {
+        Order::Ascending => match end {
+            Some(end) => KeyRange { start: Bound::Included(end), end: far },
+            None => nothing(),
+        },
+        Order::Descending => KeyRange { start: far, end: Bound::Excluded(start) },
+    };
+    cursor.skip_to(rest);
+}
+
+/// A range without keys.
+fn nothing() -> KeyRange {
+    KeyRange { start: Bound::Unbounded, end: Bound::Excluded(Bytes::new()) }
+}
+
+impl Iterator for MergeScan {
+    type Item = Result<(Bytes, Bytes)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let step = self.step().transpose();
+        // What follows a failed read is not known to follow; the scan ends.
+        self.failed = matches!(step, Some(Err(_)));
+        step
+    }
+}

@@ -1,0 +1,240 @@
+//! The state store on disk: [redb](https://docs.rs/redb) under an overlay of what was applied since the last checkpoint.
+
+mod options;
+
+mod overlay;
+mod snapshot;
+
+mod merge;
+
+mod base;
+mod block_file;
+mod failure;
+mod instance;
+
+mod checkpoint;
+mod import;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use mainstay_core::{Error, ErrorKind, Result};
+use parking_lot::{Mutex, RwLock};
+
+pub use options::DiskStoreOptions;
+
+use super::{Import, Mark, StateSnapshot, StateStore, Write};
+use crate::disk::{Disk, OpenMode};
+use base::Base;
+use failure::{io_failure, redb_failure};
+use import::DiskImport;
+use instance::{Checkpoint, Instance, Place};
+use overlay::{Known, Overlay};
+use snapshot::{DiskSnapshot, Layers};
+
+/// A state store in a file.
+///
+/// [`apply`](StateStore::apply) changes an overlay in memory and nothing else. A checkpoint freezes the overlay, writes
+/// it with its mark in one synced transaction while a new overlay takes what comes in, and puts the file's new state
+/// below it. The state may be far larger than memory: only the overlay and a cache of the file's pages are held.
+///
+/// The store never refuses to apply. Whoever feeds it calls [`checkpoint`](StateStore::checkpoint) when
+/// [`is_checkpoint_due`](DiskStore::is_checkpoint_due), and commits nothing more while
+/// [`is_overfull`](DiskStore::is_overfull): that is what bounds the overlay.
+///
+/// ```
+/// use std::path::Path;
+/// use std::sync::Arc;
+/// use mainstay_store::disk::sim::SimDisk;
+/// use mainstay_store::state::{DiskStore, DiskStoreOptions, Mark, StateStore as _, WriteBatch};
+///
+/// let disk = SimDisk::new(1);
+/// let open = || DiskStore::open(Arc::new(disk.clone()), Path::new("/set-0.state"), DiskStoreOptions::default());
+///
+/// let store = open()?;
+/// let mut batch = WriteBatch::new();
+/// batch.put(b"name", b"alice");
+/// store.apply(Mark { index: 1, ..Mark::default() }, &mut batch.iter())?;
+/// store.checkpoint()?;
+/// drop(store);
+/// disk.crash();
+/// assert_eq!(open()?.get(b"name")?.as_deref(), Some(&b"alice"[..]));
+/// # Ok::<(), mainstay_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct DiskStore {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    place: Arc<Place>,
+    /// Held for moments only: never while the disk works.
+    layers: RwLock<Layers>,
+    /// What is certain to survive a crash.
+    checkpointed: RwLock<Mark>,
+    /// An import renamed its file, but the folder could not be synced yet.
+    unsynced_name: Mutex<bool>,
+}
+
+impl DiskStore {
+    /// Opens the store in a file, or creates it, as `options.mode` says.
+    ///
+    /// # Errors
+    /// `Conflict` while another process has it open, `NotFound` if it is missing and must not be, `Invalid` if it belongs
+    /// to another owner or may not be accessed, `Corrupt` if it is damaged, `UnknownVersion` if another version wrote it.
+    pub fn open(disk: Arc<dyn Disk>, path: &Path, options: DiskStoreOptions) -> Result<Self> {
+        let failed = |error| io_failure(path, "open", error);
+        let folder = folder_of(path);
+        if options.mode != OpenMode::Existing {
+            disk.create_dir_all(folder).map_err(failed)?;
+        }
+        let lock = disk.lock(&beside(path, "lock")).map_err(|error| match error.kind() {
+            std::io::ErrorKind::WouldBlock => Error::new(
+                ErrorKind::Conflict,
+                format!("state store {} is open in another process, or still held in this one", path.display()),
+            ),
+            _ => failed(error),
+        })?;
+        remove_leftovers(&*disk, path)?;
+        let is_there = disk.list(folder).map_err(failed)?.contains(&name_of(path));
+        if is_there && options.mode == OpenMode::New {
+            return Err(Error::new(ErrorKind::Conflict, format!("state store {} exists already", path.display())));
+        }
+        let place = Arc::new(Place {
+            disk,
+            path: path.to_path_buf(),
+            options,
+            writer: Mutex::new(()),
+            generation: AtomicU64::new(0),
+            _lock: lock,
+        });
+        if !is_there && place.options.mode != OpenMode::Existing {
+            create(&place)?;
+        }
+        let base = Base::of(&place, Instance::open(&place)?).map_err(|error| redb_failure(path, "open", error))?;
+        let Checkpoint { generation, mark, .. } = base.checkpoint().clone();
+        place.generation.store(generation, Ordering::Release);
+        let layers = Layers { active: Overlay::at(mark.clone()), frozen: None, base: Arc::new(base) };
+        Ok(Self {
+            shared: Arc::new(Shared {
+                place,
+                layers: RwLock::new(layers),
+                checkpointed: RwLock::new(mark),
+                unsynced_name: Mutex::new(false),
+            }),
+        })
+    }
+
+    /// The options that the store was opened with.
+    pub fn options(&self) -> &DiskStoreOptions {
+        &self.shared.place.options
+    }
+
+    /// True if enough was applied since the last checkpoint to make another worth it.
+    pub fn is_checkpoint_due(&self) -> bool {
+        self.unsaved_bytes() >= self.options().checkpoint_bytes
+    }
+
+    /// True if more is unsaved than memory is meant for: commit no more until a checkpoint is done.
+    pub fn is_overfull(&self) -> bool {
+        self.unsaved_bytes() >= self.options().overlay_bytes_max
+    }
+}
+
+impl StateStore for DiskStore {
+    fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()> {
+        let mut layers = self.shared.layers.write();
+        mark.check_follows(&layers.active.mark)?;
+        for write in writes {
+            layers.active.apply(write);
+        }
+        layers.active.mark = mark;
+        Ok(())
+    }
+
+    fn mark(&self) -> Mark {
+        self.shared.layers.read().active.mark.clone()
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let layers = self.shared.layers.read();
+        match layers.lookup(key) {
+            Known::Value(value) => return Ok(Some(value)),
+            Known::Absent => return Ok(None),
+            Known::Unknown => {}
+        }
+        let base = layers.base.clone();
+        drop(layers);
+        base.get(key)
+    }
+
+    fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
+        self.shared.snapshot().multi_get(keys)
+    }
+
+    fn snapshot(&self) -> Result<Arc<dyn StateSnapshot>> {
+        Ok(Arc::new(self.shared.snapshot()))
+    }
+
+    fn checkpoint(&self) -> Result<Mark> {
+        self.shared.checkpoint()
+    }
+
+    fn checkpointed(&self) -> Mark {
+        self.shared.checkpointed.read().clone()
+    }
+
+    fn unsaved_bytes(&self) -> u64 {
+        let layers = self.shared.layers.read();
+        layers.active.cost_bytes + layers.frozen.as_ref().map_or(0, |frozen| frozen.cost_bytes)
+    }
+
+    fn import(&self) -> Result<Box<dyn Import>> {
+        Ok(Box::new(DiskImport::new(self.shared.clone())?))
+    }
+}
+
+impl Shared {
+    fn snapshot(&self) -> DiskSnapshot {
+        DiskSnapshot { layers: self.layers.read().clone(), counts: OnceLock::new() }
+    }
+}
+
+/// Creates the file under another name first: a file of the store's name is always whole.
+fn create(place: &Arc<Place>) -> Result<()> {
+    let path = beside(&place.path, "import-new");
+    drop(Instance::create(place, &path, &Checkpoint::default())?);
+    let failed = |error| io_failure(&place.path, "create", error);
+    place.disk.rename(&path, &place.path).map_err(failed)?;
+    place.disk.sync_dir(folder_of(&place.path)).map_err(failed)
+}
+
+/// Removes what a crash left of an import or of a creation.
+fn remove_leftovers(disk: &dyn Disk, path: &Path) -> Result<()> {
+    let folder = folder_of(path);
+    let failed = |error| io_failure(path, "open", error);
+    let start = format!("{}.import-", name_of(path));
+    for name in disk.list(folder).map_err(failed)?.iter().filter(|name| name.starts_with(&start)) {
+        disk.remove(&folder.join(name)).map_err(failed)?;
+    }
+    Ok(())
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// A file that belongs to the store's, by its name.
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    path.with_file_name(format!("{}.{suffix}", name_of(path)))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}

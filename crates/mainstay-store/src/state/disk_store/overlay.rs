@@ -1,0 +1,170 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use imbl::OrdMap;
+
+use super::super::{Key, KeyRange, Mark, RANGE_KEYS_AT_ONCE, Write};
+
+/// What was applied on top of a lower layer: entries, and intervals of keys that the layer below has no say in.
+///
+/// A clone shares everything and takes constant time. The order of precedence is entry, erased interval, lower layer;
+/// a range is dropped by removing the overlay's own entries in it and noting the interval, however many entries the
+/// lower layer has there.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Overlay {
+    /// Values, and `None` for keys that were removed.
+    pub(super) entries: OrdMap<Key, Option<Bytes>>,
+    /// Start and end (`None`: no end) of the intervals, which neither overlap nor touch.
+    pub(super) erased: OrdMap<Key, Option<Key>>,
+    /// The mark of the last apply.
+    pub(super) mark: Mark,
+    /// What the writes counted for in memory.
+    pub(super) cost_bytes: u64,
+}
+
+/// What a layer knows of a key.
+pub(super) enum Known {
+    Value(Bytes),
+    Absent,
+    /// The layer below must be asked.
+    Unknown,
+}
+
+impl Overlay {
+    /// An overlay in which nothing has happened since a mark.
+    pub(super) fn at(mark: Mark) -> Self {
+        Self { mark, ..Self::default() }
+    }
+
+    pub(super) fn is_untouched(&self) -> bool {
+        self.entries.is_empty() && self.erased.is_empty()
+    }
+
+    pub(super) fn apply(&mut self, write: Write<'_>) {
+        self.cost_bytes += write.cost_bytes();
+        match write {
+            // Values of their own: a slice of the log entry would keep all of the entry alive.
+            Write::Put { key, value } => {
+                self.entries.insert(Key::from(key), Some(Bytes::copy_from_slice(value)));
+            }
+            Write::Delete { key } => {
+                if self.erased_around(key).is_some() {
+                    self.entries.remove(key);
+                } else {
+                    self.entries.insert(Key::from(key), None);
+                }
+            }
+            Write::DeleteRange { start, end } => self.erase(start, end),
+        }
+    }
+
+    pub(super) fn lookup(&self, key: &[u8]) -> Known {
+        match self.entries.get(key) {
+            Some(Some(value)) => Known::Value(value.clone()),
+            Some(None) => Known::Absent,
+            None if self.erased_around(key).is_some() => Known::Absent,
+            None => Known::Unknown,
+        }
+    }
+
+    /// The erased interval that a key lies in.
+    pub(super) fn erased_around(&self, key: &[u8]) -> Option<(&Key, Option<&Key>)> {
+        if self.erased.is_empty() {
+            return None;
+        }
+        let (start, end) = self.erased.get_prev(key)?;
+        let end = end.as_ref();
+        end.is_none_or(|end| key < end.as_ref()).then_some((start, end))
+    }
+
+    fn erase(&mut self, start: &[u8], end: Option<&[u8]>) {
+        if end.is_some_and(|end| end <= start) {
+            return;
+        }
+        let range = KeyRange::half_open(Bytes::copy_from_slice(start), end.map(Bytes::copy_from_slice));
+        loop {
+            let keys: Vec<Key> = self
+                .entries
+                .range::<_, [u8]>(range.as_bounds())
+                .take(RANGE_KEYS_AT_ONCE)
+                .map(|(key, _)| key.clone())
+                .collect();
+            if keys.is_empty() {
+                break;
+            }
+            for key in keys {
+                self.entries.remove(&key);
+            }
+        }
+
+        let mut start: Key = Arc::from(start);
+        let mut end: Option<Key> = end.map(Arc::from);
+        if let Some((before, before_end)) = self.erased.get_prev(&start)
+            && before_end.as_ref().is_none_or(|before_end| *before_end >= start)
+        {
+            start = before.clone();
+        }
+        // Each turn absorbs one interval that starts inside the growing one or touches it.
+        while let Some((other, other_end)) = self.erased.get_next(&start)
+            && end.as_ref().is_none_or(|end| other <= end)
+        {
+            let (other, other_end) = (other.clone(), other_end.clone());
+            end = match (end, other_end) {
+                (Some(end), Some(other_end)) => Some(end.max(other_end)),
+                _ => None,
+            };
+            self.erased.remove(&other);
+        }
+        self.erased.insert(start, end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn overlay(ranges: &[(&str, Option<&str>)]) -> Vec<(String, Option<String>)> {
+        let mut overlay = Overlay::default();
+        for (start, end) in ranges {
+            overlay.apply(Write::DeleteRange { start: start.as_bytes(), end: end.map(str::as_bytes) });
+        }
+        let text = |key: &Key| String::from_utf8(key.to_vec()).unwrap();
+        overlay.erased.iter().map(|(start, end)| (text(start), end.as_ref().map(text))).collect()
+    }
+
+    fn interval(start: &str, end: Option<&str>) -> (String, Option<String>) {
+        (start.to_owned(), end.map(str::to_owned))
+    }
+
+    #[test]
+    fn intervals_that_meet_become_one() {
+        assert_eq!(
+            overlay(&[("b", Some("d")), ("f", Some("h"))]),
+            [interval("b", Some("d")), interval("f", Some("h"))]
+        );
+        assert_eq!(overlay(&[("b", Some("d")), ("d", Some("f"))]), [interval("b", Some("f"))]);
+        assert_eq!(overlay(&[("d", Some("f")), ("b", Some("d"))]), [interval("b", Some("f"))]);
+        assert_eq!(overlay(&[("b", Some("c")), ("d", Some("e")), ("a", Some("z"))]), [interval("a", Some("z"))]);
+        assert_eq!(overlay(&[("b", None), ("c", Some("d"))]), [interval("b", None)]);
+        assert_eq!(overlay(&[("b", Some("c")), ("e", Some("f")), ("c", None)]), [interval("b", None)]);
+        assert_eq!(overlay(&[("b", Some("f")), ("c", Some("d"))]), [interval("b", Some("f"))]);
+    }
+
+    #[test]
+    fn an_inverted_range_erases_nothing() {
+        assert_eq!(overlay(&[("d", Some("b")), ("c", Some("c"))]), []);
+    }
+
+    #[test]
+    fn a_put_into_an_erased_interval_shows_and_goes() {
+        let mut overlay = Overlay::default();
+        overlay.apply(Write::DeleteRange { start: b"a", end: Some(b"c") });
+        overlay.apply(Write::Put { key: b"b", value: b"1" });
+        assert!(matches!(overlay.lookup(b"b"), Known::Value(_)));
+        assert!(matches!(overlay.lookup(b"a"), Known::Absent));
+        assert!(matches!(overlay.lookup(b"c"), Known::Unknown));
+        overlay.apply(Write::Delete { key: b"b" });
+        assert!(overlay.entries.is_empty(), "a removal that the interval implies needs no entry");
+        assert!(matches!(overlay.lookup(b"b"), Known::Absent));
+    }
+}
