@@ -1,0 +1,10 @@
+//! Tests of the whole module, through its public functions.
+
+mod errors;
+mod fuzz;
+mod limits;
+mod lists;
+mod round_trip;
+mod sample;
+mod unknown;
+mod unknown_enums;

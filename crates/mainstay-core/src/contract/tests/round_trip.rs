@@ -1,0 +1,154 @@
+use std::collections::{BTreeMap, HashMap};
+
+use proptest::prelude::*;
+use serde::ser::{Error as _, SerializeMap, SerializeSeq};
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::sample::{Meters, Sample, sample};
+use crate::contract::{Limits, decode, decode_keeping, encode, encode_into};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn any_value_comes_back_and_its_type_knows_all_of_it(value in sample()) {
+        let bytes = encode(&value).unwrap();
+        prop_assert_eq!(&decode::<Sample>(&bytes).unwrap(), &value);
+        let (again, unknown) = decode_keeping::<Sample>(&bytes).unwrap();
+        prop_assert_eq!(again, value);
+        prop_assert!(unknown.is_empty());
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_another_implementation(value in sample()) {
+        let bytes = encode(&value).unwrap();
+        prop_assert_eq!(&bytes, &rmp_serde::to_vec_named(&value).unwrap());
+        prop_assert_eq!(rmp_serde::from_slice::<Sample>(&bytes).unwrap(), value);
+    }
+
+    #[test]
+    fn every_integer_takes_its_shortest_form(unsigned: u64, signed: i64, shift in 0..64) {
+        let (unsigned, signed) = (unsigned >> shift, signed >> shift);
+        let bytes = encode(&(unsigned, signed)).unwrap();
+        prop_assert_eq!(&bytes, &rmp_serde::to_vec_named(&(unsigned, signed)).unwrap());
+        prop_assert_eq!(decode::<(u64, i64)>(&bytes).unwrap(), (unsigned, signed));
+    }
+
+    #[test]
+    fn every_length_of_text_bytes_and_lists_takes_its_shortest_form(length in prop_oneof![0..400usize, 65_500..65_600usize]) {
+        let value = ("x".repeat(length), bytes::Bytes::from(vec![7; length]), vec![true; length]);
+        let bytes = encode(&value).unwrap();
+        prop_assert_eq!(&bytes, &rmp_serde::to_vec_named(&value).unwrap());
+        prop_assert_eq!(decode::<(String, bytes::Bytes, Vec<bool>)>(&bytes).unwrap(), value);
+    }
+}
+
+#[test]
+fn special_floats_keep_their_bits() {
+    for bits in [f64::NAN.to_bits(), (-0.0f64).to_bits(), f64::INFINITY.to_bits(), 0x7ff0_0000_0000_0001] {
+        let value: f64 = decode(&encode(&f64::from_bits(bits)).unwrap()).unwrap();
+        assert_eq!(value.to_bits(), bits);
+    }
+}
+
+#[test]
+fn a_buffer_is_added_to_and_left_alone_on_failure() {
+    let mut buffer = vec![1, 2, 3];
+    encode_into(&mut buffer, &Meters(5)).unwrap();
+    assert_eq!(buffer, [1, 2, 3, 5]);
+    let tight = Limits { bytes_max: 4, ..Limits::DEFAULT };
+    tight.encode_into(&mut buffer, "too long for four").unwrap_err();
+    assert_eq!(buffer, [1, 2, 3, 5]);
+}
+
+#[test]
+fn bytes_behind_the_value_are_refused() {
+    let mut bytes = encode(&7u8).unwrap();
+    bytes.push(0);
+    let error = decode::<u8>(&bytes).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Corrupt);
+    assert!(error.to_string().contains("more bytes follow the value (at byte 1)"), "{error}");
+}
+
+#[test]
+fn numbers_may_widen_and_names_may_move_between_versions() {
+    #[derive(Serialize)]
+    struct Before {
+        count: u32,
+        name: &'static str,
+    }
+    #[derive(Debug, PartialEq, Deserialize)]
+    struct After {
+        #[serde(default)]
+        extra: Option<u8>,
+        name: String,
+        count: i128,
+    }
+    let bytes = encode(&Before { count: 9, name: "a" }).unwrap();
+    assert_eq!(decode::<After>(&bytes).unwrap(), After { extra: None, name: "a".into(), count: 9 });
+}
+
+#[test]
+fn nested_options_come_back_unless_the_inner_one_is_none() {
+    let value: Vec<Option<Option<u8>>> = vec![None, Some(Some(3))];
+    assert_eq!(decode::<Vec<Option<Option<u8>>>>(&encode(&value).unwrap()).unwrap(), value);
+    // The documented limit of the format.
+    assert_eq!(decode::<Option<Option<u8>>>(&encode(&Some(None::<u8>)).unwrap()).unwrap(), None);
+}
+
+#[test]
+fn a_list_of_bytes_reads_what_was_written_as_bytes() {
+    let bytes = encode(&bytes::Bytes::from_static(&[1, 2, 200])).unwrap();
+    assert_eq!(decode::<Vec<u8>>(&bytes).unwrap(), [1, 2, 200]);
+    assert_eq!(decode::<[u8; 3]>(&bytes).unwrap(), [1, 2, 200]);
+}
+
+/// Says nothing, or the wrong thing, about its length.
+struct Wrong(Option<usize>, usize);
+
+impl Serialize for Wrong {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(self.0)?;
+        for number in 0..self.1 {
+            list.serialize_element(&number)?;
+        }
+        list.end()
+    }
+}
+
+struct WrongMap(Option<usize>, usize);
+
+impl Serialize for WrongMap {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(self.0)?;
+        for number in 0..self.1 {
+            map.serialize_entry(&number, "x")?;
+        }
+        map.end()
+    }
+}
+
+#[test]
+fn lengths_that_are_unknown_or_wrong_are_put_right() {
+    for declared in [None, Some(0), Some(3), Some(20), Some(70_000)] {
+        for count in [0, 3, 15, 16, 300, 65_536] {
+            let bytes = encode(&("before", Wrong(declared, count), WrongMap(declared, count), "after")).unwrap();
+            let (_, list, map, after) =
+                decode::<(String, Vec<usize>, BTreeMap<usize, String>, String)>(&bytes).unwrap();
+            assert_eq!((list.len(), map.len(), after.as_str()), (count, count, "after"));
+        }
+    }
+}
+
+#[test]
+fn a_type_that_refuses_to_be_written_says_why() {
+    struct Never;
+    impl Serialize for Never {
+        fn serialize<S: Serializer>(&self, _serializer: S) -> Result<S::Ok, S::Error> {
+            Err(S::Error::custom("out of ink"))
+        }
+    }
+    let error = encode(&HashMap::from([(1, Never)])).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Invalid);
+    assert!(error.to_string().ends_with(": out of ink"), "{error}");
+}
