@@ -32,6 +32,9 @@ mod wire;
 mod raft;
 mod runtime;
 
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
+
 #[cfg(test)]
 mod tests;
 

@@ -111,6 +111,8 @@ impl Keeper {
             let config = server.membership_config.get_joint_config();
             !config.is_empty() && config.iter().all(|voters| voters.len() == 1 && voters.contains(&self.me))
         };
+        #[cfg(feature = "planted-bugs")]
+        let alone = alone || crate::planted::reads_without_lease();
         if alone {
             return Some(time::now() + self.lease);
         }

@@ -1,0 +1,154 @@
+//! What must hold, whatever happens.
+//!
+//! While things go wrong: at most one replica may serve reads at any moment, and only one per epoch; no two replicas
+//! apply different things at one place of the log; a client never reads less than it was told is there; no replica
+//! stops by itself. After healing: a commit goes through and all members reach the same place (liveness), their stores
+//! are byte for byte equal, and on each of them every acknowledged commit is there, at the place that its sequence number
+//! says, and every refused one is not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mainstay_core::time::{self, Duration};
+use mainstay_core::{Epoch, NodeId, PartitionId};
+use mainstay_replica::Replica;
+use mainstay_store::state::{KeyRange, Order};
+
+use crate::client::{Client, Outcome};
+use crate::cluster::Cluster;
+
+/// How long healing may take, in simulated time.
+const HEALING: Duration = Duration::from_secs(60);
+
+/// How often the roles are looked at.
+const GLANCE: Duration = Duration::from_millis(2);
+
+/// Watches the roles until the first objection.
+pub(crate) async fn watch_roles(cluster: Arc<Cluster>) -> String {
+    let mut owners: BTreeMap<Epoch, NodeId> = BTreeMap::new();
+    loop {
+        let mut serving = Vec::new();
+        for id in cluster.running() {
+            let Some(partition) = cluster.partition(id, PartitionId(0)) else { continue };
+            let Ok(epoch) = partition.check() else { continue };
+            serving.push(id);
+            let owner = *owners.entry(epoch).or_insert(id);
+            if owner != id {
+                return format!("both {owner} and {id} served reads in epoch {epoch}");
+            }
+        }
+        if serving.len() > 1 {
+            return format!("{serving:?} serve reads at the same moment");
+        }
+        if let Some(failure) = cluster.failure().or_else(|| cluster.ledger.divergence()) {
+            return failure;
+        }
+        time::sleep(GLANCE).await;
+    }
+}
+
+/// Waits until the healed cluster works again and agrees.
+///
+/// # Errors
+/// What is still wrong when the time is up.
+pub(crate) async fn heals(cluster: &Cluster, probe: &Client) -> Result<Vec<Replica>, String> {
+    let mut state = "no primary showed up".to_owned();
+    let healed = async {
+        let mut number = 900_000;
+        loop {
+            time::sleep(Duration::from_millis(50)).await;
+            let Some(primary) = cluster.primary() else { continue };
+            let at = primary.status().identity.node;
+            number += 1;
+            probe.write(&primary.partition(probe.partition), at, number).await;
+            if !matches!(probe.history.lock().outcomes.get(&number), Some(Outcome::Acknowledged(_))) {
+                state = format!("{at} is primary and commits nothing");
+                continue;
+            }
+            match agreement(cluster, &primary).await {
+                Ok(members) => return members,
+                Err(what) => state = what,
+            }
+        }
+    };
+    match time::timeout(HEALING, healed).await {
+        Ok(members) => Ok(members),
+        Err(_) => Err(format!("not healed after {HEALING:?} without trouble: {state}")),
+    }
+}
+
+/// The members of the set, if all have applied as much as the primary has now.
+async fn agreement(cluster: &Cluster, primary: &Replica) -> Result<Vec<Replica>, String> {
+    let status = primary.status();
+    let goal = status.applied_next;
+    let mut members = Vec::new();
+    for node in status.voters.values().chain(status.learners.values()) {
+        let Some(replica) = cluster.replica(*node) else { return Err(format!("member {node} does not run")) };
+        members.push(replica);
+    }
+    let caught_up = async {
+        while members.iter().any(|member| member.status().applied_next < goal) {
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    match time::timeout(Duration::from_secs(5), caught_up).await {
+        Ok(()) => Ok(members),
+        Err(_) => {
+            let places: Vec<_> = members.iter().map(|m| (m.status().identity.node, m.status().applied_next)).collect();
+            Err(format!("members lag behind {goal}: {places:?}"))
+        }
+    }
+}
+
+/// Compares the members' stores with each other and with what the clients were told.
+///
+/// # Errors
+/// The first objection.
+pub(crate) fn judge(cluster: &Cluster, members: &[Replica], clients: &[Arc<Client>]) -> Result<(), String> {
+    let Some((first, others)) = members.split_first() else { return Err("the set has no members".to_owned()) };
+    let state = contents(first)?;
+    for other in others {
+        let differing = contents(other)?;
+        if differing != state {
+            let nodes = (first.status().identity.node, other.status().identity.node);
+            return Err(format!("the stores of {} and {} differ", nodes.0, nodes.1));
+        }
+    }
+    for client in clients {
+        let history = client.history.lock();
+        if let Some(violation) = &history.violation {
+            return Err(violation.clone());
+        }
+        for (number, outcome) in &history.outcomes {
+            let mut key = client.partition.0.to_be_bytes().to_vec();
+            key.extend_from_slice(&client.key(*number));
+            let there = state.contains_key(&key);
+            match outcome {
+                Outcome::Acknowledged(sequence) => {
+                    if !there {
+                        return Err(format!("client {}: the acknowledged commit {number} is lost", client.id));
+                    }
+                    // A mark's index is one above the entry's.
+                    let index = (sequence.0 >> 16) + 1;
+                    if !cluster.ledger.wrote(index, &key) {
+                        return Err(format!("client {}: commit {number} is not at its place {sequence}", client.id));
+                    }
+                }
+                Outcome::Refused if there => {
+                    return Err(format!("client {}: the refused commit {number} happened", client.id));
+                }
+                Outcome::Refused | Outcome::Unknown => {}
+            }
+        }
+    }
+    cluster.failure().or_else(|| cluster.ledger.divergence()).map_or(Ok(()), Err)
+}
+
+fn contents(replica: &Replica) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {
+    let read = || -> mainstay_core::Result<_> {
+        let snapshot = replica.store().snapshot()?;
+        let entries = snapshot.scan(KeyRange::all(), Order::Ascending)?;
+        entries.map(|entry| entry.map(|(key, value)| (key.to_vec(), value.to_vec()))).collect()
+    };
+    read().map_err(|error| format!("a store cannot be read: {error:?}"))
+}

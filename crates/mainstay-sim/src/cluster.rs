@@ -1,0 +1,168 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use mainstay_core::task::Scope;
+use mainstay_core::{Level, NodeId, PartitionId, ReplicaId, Result, SetId};
+use mainstay_replica::{Identity, InProcessNetwork, Partition, Replica, Role};
+use mainstay_store::disk::Disk;
+use mainstay_store::disk::sim::SimDisk;
+use mainstay_store::log::{NodeLog, SegmentLog};
+use mainstay_store::state::{DiskStore, StateStore};
+use parking_lot::Mutex;
+
+use crate::event;
+use crate::ledger::{Ledger, RecordingStore};
+use crate::planted::PlantedBug;
+use crate::scenario::Scenario;
+use crate::trace::Trace;
+
+/// The set that is simulated.
+pub const SET: SetId = SetId { level: Level::Persisted, number: 0 };
+
+/// The nodes of a run.
+#[derive(Debug)]
+pub struct Cluster {
+    pub scenario: Scenario,
+    pub network: InProcessNetwork,
+    pub ledger: Arc<Ledger>,
+    pub trace: Trace,
+    bug: Option<PlantedBug>,
+    seed: u64,
+    nodes: Mutex<BTreeMap<NodeId, Node>>,
+}
+
+#[derive(Debug)]
+struct Node {
+    disk: SimDisk,
+    running: Option<Running>,
+    /// Its disk was made to fail: its replica may stop with an error.
+    doomed: bool,
+}
+
+#[derive(Debug, Clone)]
+struct Running {
+    replica: Replica,
+    scope: Scope,
+}
+
+impl Cluster {
+    pub fn new(seed: u64, scenario: Scenario, bug: Option<PlantedBug>, trace: Trace) -> Self {
+        let network = InProcessNetwork::new();
+        network.set_troubles(scenario.calm);
+        Self { scenario, network, ledger: Arc::default(), trace, bug, seed, nodes: Mutex::default() }
+    }
+
+    /// Starts the first nodes and founds the set on them.
+    pub async fn found(&self) -> Result<()> {
+        let members: BTreeMap<ReplicaId, NodeId> =
+            (1..=self.scenario.replicas).map(|id| (ReplicaId(id), NodeId(id))).collect();
+        for node in members.values() {
+            self.start(*node).await?;
+        }
+        if let Some(first) = self.replica(NodeId(1)) {
+            first.found(&members).await?;
+        }
+        Ok(())
+    }
+
+    /// Starts a node, or starts it again on what is left on its disk. One that runs is left alone.
+    pub async fn start(&self, id: NodeId) -> Result<()> {
+        let disk = {
+            let mut nodes = self.nodes.lock();
+            let disk = || SimDisk::new(self.seed ^ id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            let node = nodes.entry(id).or_insert_with(|| Node { disk: disk(), running: None, doomed: false });
+            if node.running.is_some() {
+                return Ok(());
+            }
+            node.doomed = false;
+            node.disk.clone()
+        };
+        let scope = Scope::new();
+        let replica = scope.enter(self.open(id, disk)).await?;
+        let handler = replica.clone();
+        self.network.attach(
+            id,
+            scope.clone(),
+            Arc::new(move |_, request| {
+                let replica = handler.clone();
+                Box::pin(async move { replica.receive(request).await })
+            }),
+        );
+        event!(self.trace, "{id} started");
+        if let Some(node) = self.nodes.lock().get_mut(&id) {
+            node.running = Some(Running { replica, scope });
+        }
+        Ok(())
+    }
+
+    async fn open(&self, id: NodeId, disk: SimDisk) -> Result<Replica> {
+        let disk: Arc<dyn Disk> = Arc::new(disk);
+        let folder = Path::new("/data");
+        disk.create_dir_all(folder).map_err(|error| mainstay_core::Error::fatal("no folder").with_source(error))?;
+        let log: Arc<dyn NodeLog> =
+            Arc::new(SegmentLog::open(disk.clone(), &folder.join("log"), self.scenario.log.clone())?);
+        let log = PlantedBug::plant(self.bug, log);
+        let store: Arc<dyn StateStore> =
+            Arc::new(DiskStore::open(disk, &folder.join("state"), self.scenario.store.clone())?);
+        let store = Arc::new(RecordingStore { replica: id.to_string(), store, ledger: self.ledger.clone() });
+        let identity = Identity { set: SET, replica: ReplicaId(id.0), node: id };
+        Replica::start(identity, self.scenario.replica.clone(), log, store, self.network.endpoint(id)).await
+    }
+
+    /// Kills a node where it stands; what its disk had not synced is lost.
+    pub fn crash(&self, id: NodeId) {
+        let mut nodes = self.nodes.lock();
+        let Some(node) = nodes.get_mut(&id) else { return };
+        let Some(running) = node.running.take() else { return };
+        event!(self.trace, "{id} crashes");
+        self.network.detach(id);
+        running.replica.kill();
+        running.scope.stop();
+        node.disk.crash();
+    }
+
+    /// Lets a node's disk fail from some operation on, as when the power goes in the midst of a write.
+    pub fn doom(&self, id: NodeId, operations: u64) {
+        if let Some(node) = self.nodes.lock().get_mut(&id) {
+            event!(self.trace, "{id} loses power after {operations} more disk operations");
+            node.doomed = true;
+            node.disk.power_off_after(operations);
+        }
+    }
+
+    /// Takes a node away for good.
+    pub fn retire(&self, id: NodeId) {
+        self.crash(id);
+        self.nodes.lock().remove(&id);
+    }
+
+    pub fn ids(&self) -> Vec<NodeId> {
+        self.nodes.lock().keys().copied().collect()
+    }
+
+    pub fn running(&self) -> Vec<NodeId> {
+        self.nodes.lock().iter().filter(|(_, node)| node.running.is_some()).map(|(id, _)| *id).collect()
+    }
+
+    pub fn replica(&self, id: NodeId) -> Option<Replica> {
+        self.nodes.lock().get(&id)?.running.as_ref().map(|running| running.replica.clone())
+    }
+
+    pub fn partition(&self, id: NodeId, partition: PartitionId) -> Option<Partition> {
+        self.replica(id).map(|replica| replica.partition(partition))
+    }
+
+    pub fn primary(&self) -> Option<Replica> {
+        let running = self.running().into_iter().filter_map(|id| self.replica(id));
+        running.into_iter().find(|replica| replica.standing().role == Role::Primary)
+    }
+
+    /// A replica that stopped by itself although its disk did what it should.
+    pub fn failure(&self) -> Option<String> {
+        self.nodes.lock().iter().filter(|(_, node)| !node.doomed).find_map(|(id, node)| {
+            let failure = node.running.as_ref()?.replica.status().failure?;
+            Some(format!("the replica on {id} stopped: {failure}"))
+        })
+    }
+}

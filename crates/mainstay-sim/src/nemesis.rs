@@ -1,0 +1,224 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mainstay_core::time::{self, Duration, Instant};
+use mainstay_core::{NodeId, ReplicaId, random, task};
+use mainstay_replica::Troubles;
+use parking_lot::Mutex;
+use rand::RngExt as _;
+
+use crate::cluster::Cluster;
+use crate::event;
+
+/// Makes things go wrong, one after the other, by the seed.
+#[derive(Debug)]
+pub struct Nemesis {
+    cluster: Arc<Cluster>,
+    changing_members: AtomicBool,
+    next_node: Mutex<u64>,
+    pub counts: Mutex<Counts>,
+    /// A node that could not be started again.
+    pub stuck: Mutex<Option<String>>,
+}
+
+/// How often what was done.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Nodes killed.
+    pub crashes: u64,
+    /// Cuts and spells of bad network.
+    pub network_troubles: u64,
+    /// Members added or removed.
+    pub member_changes: u64,
+    /// Primaries that handed over.
+    pub hand_overs: u64,
+}
+
+impl Nemesis {
+    pub fn new(cluster: Arc<Cluster>) -> Self {
+        let next_node = Mutex::new(cluster.scenario.replicas + 1);
+        Self {
+            cluster,
+            changing_members: AtomicBool::new(false),
+            next_node,
+            counts: Mutex::default(),
+            stuck: Mutex::default(),
+        }
+    }
+
+    /// Makes things go wrong until a moment.
+    pub async fn run(self: Arc<Self>, until: Instant) {
+        loop {
+            time::sleep(Duration::from_millis(random::rng().random_range(20..900))).await;
+            if time::now() >= until {
+                return;
+            }
+            match random::rng().random_range(0..100) {
+                0..22 => self.crash_one(),
+                22..30 => self.crash_all(),
+                30..36 => self.doom_one(),
+                36..50 => self.isolate(),
+                50..58 => self.cut_one_way(),
+                58..72 => self.heal(),
+                72..82 => self.spoil_network(),
+                82..88 => self.hand_over(),
+                88..92 => self.checkpoint(),
+                _ => self.change_members(),
+            }
+        }
+    }
+
+    /// A running node; often the primary, which has most to lose.
+    fn victim(&self) -> Option<NodeId> {
+        if random::rng().random_bool(0.4)
+            && let Some(primary) = self.cluster.primary()
+        {
+            return Some(primary.status().identity.node);
+        }
+        let nodes = self.cluster.running();
+        (!nodes.is_empty()).then(|| nodes[random::rng().random_range(0..nodes.len())])
+    }
+
+    fn crash_one(self: &Arc<Self>) {
+        if let Some(victim) = self.victim() {
+            self.crash(victim, Duration::from_millis(random::rng().random_range(0..2_000)));
+        }
+    }
+
+    fn crash_all(self: &Arc<Self>) {
+        for node in self.cluster.running() {
+            self.crash(node, Duration::from_millis(random::rng().random_range(0..500)));
+        }
+    }
+
+    fn doom_one(self: &Arc<Self>) {
+        let Some(victim) = self.victim() else { return };
+        self.cluster.doom(victim, random::rng().random_range(0..40));
+        let this = self.clone();
+        let pause = Duration::from_millis(random::rng().random_range(1..300));
+        task::spawn(async move {
+            time::sleep(pause).await;
+            this.crash(victim, Duration::from_millis(random::rng().random_range(0..500)));
+        });
+    }
+
+    fn crash(self: &Arc<Self>, node: NodeId, down: Duration) {
+        self.counts.lock().crashes += 1;
+        self.cluster.crash(node);
+        let this = self.clone();
+        task::spawn(async move {
+            time::sleep(down).await;
+            this.restart(node).await;
+        });
+    }
+
+    /// Starts a node again if it has not been taken away meanwhile.
+    pub async fn restart(&self, node: NodeId) {
+        if !self.cluster.ids().contains(&node) {
+            return;
+        }
+        if let Err(error) = self.cluster.start(node).await {
+            self.stuck.lock().get_or_insert(format!("{node} could not be started again: {error:?}"));
+        }
+    }
+
+    fn isolate(&self) {
+        let Some(victim) = self.victim() else { return };
+        self.counts.lock().network_troubles += 1;
+        event!(self.cluster.trace, "{victim} is cut off");
+        for other in self.cluster.ids().into_iter().filter(|other| *other != victim) {
+            self.cluster.network.cut(victim, other);
+            self.cluster.network.cut(other, victim);
+        }
+    }
+
+    fn cut_one_way(&self) {
+        let (Some(from), Some(to)) = (self.victim(), self.victim()) else { return };
+        self.counts.lock().network_troubles += 1;
+        event!(self.cluster.trace, "the way from {from} to {to} is cut");
+        self.cluster.network.cut(from, to);
+    }
+
+    fn heal(&self) {
+        event!(self.cluster.trace, "the network is well");
+        self.cluster.network.heal();
+        self.cluster.network.set_troubles(self.cluster.scenario.calm);
+    }
+
+    fn spoil_network(&self) {
+        let mut rng = random::rng();
+        let troubles = Troubles {
+            loss: rng.random_range(0.0..0.3),
+            duplication: rng.random_range(0.0..0.3),
+            delay_min: Duration::from_micros(100),
+            delay_max: Duration::from_millis(rng.random_range(1..150)),
+        };
+        self.counts.lock().network_troubles += 1;
+        event!(self.cluster.trace, "the network is bad: {troubles:?}");
+        self.cluster.network.set_troubles(troubles);
+    }
+
+    fn hand_over(self: &Arc<Self>) {
+        let (Some(primary), Some(to)) = (self.cluster.primary(), self.victim()) else { return };
+        self.counts.lock().hand_overs += 1;
+        let trace = self.cluster.trace.clone();
+        task::spawn(async move {
+            event!(trace, "{} hands over to {to}", primary.status().identity.node);
+            let result = primary.hand_over(ReplicaId(to.0)).await;
+            event!(trace, "handed over to {to}: {:?}", result.map_err(|error| error.kind()));
+        });
+    }
+
+    fn checkpoint(self: &Arc<Self>) {
+        let Some(replica) = self.victim().and_then(|victim| self.cluster.replica(victim)) else { return };
+        task::spawn(async move { drop(replica.checkpoint().await) });
+    }
+
+    fn change_members(self: &Arc<Self>) {
+        if self.changing_members.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let this = self.clone();
+        task::spawn(async move {
+            if let Some(primary) = this.cluster.primary() {
+                let voters = primary.status().voters;
+                let shrink = voters.len() > 3 && random::rng().random_bool(0.5);
+                if shrink {
+                    let gone = voters.keys().nth(random::rng().random_range(0..voters.len())).copied();
+                    this.remove(primary, gone.unwrap_or_default()).await;
+                } else {
+                    this.add(primary).await;
+                }
+            }
+            this.changing_members.store(false, Ordering::Relaxed);
+        });
+    }
+
+    async fn add(&self, primary: mainstay_replica::Replica) {
+        let node = {
+            let mut next = self.next_node.lock();
+            *next += 1;
+            NodeId(*next - 1)
+        };
+        event!(self.cluster.trace, "{node} is to become a member");
+        self.counts.lock().member_changes += 1;
+        if let Err(error) = self.cluster.start(node).await {
+            self.stuck.lock().get_or_insert(format!("{node} could not be started: {error:?}"));
+            return;
+        }
+        let adding = primary.add_member(ReplicaId(node.0), node);
+        let result = time::timeout(Duration::from_secs(5), adding).await;
+        event!(self.cluster.trace, "{node} became a member: {}", matches!(result, Ok(Ok(()))));
+    }
+
+    async fn remove(&self, primary: mainstay_replica::Replica, replica: ReplicaId) {
+        event!(self.cluster.trace, "{replica} is to leave");
+        self.counts.lock().member_changes += 1;
+        let removing = primary.remove_member(replica);
+        let result = time::timeout(Duration::from_secs(5), removing).await;
+        event!(self.cluster.trace, "{replica} left: {}", matches!(result, Ok(Ok(()))));
+        if matches!(result, Ok(Ok(()))) {
+            self.cluster.retire(NodeId(replica.0));
+        }
+    }
+}

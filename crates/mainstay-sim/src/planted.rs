@@ -1,0 +1,90 @@
+//! Known bugs that a run can be given, to show that the checkers find them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::Result;
+use mainstay_store::log::{Done, GroupId, GroupView, LogBatch, NodeLog};
+
+/// A bug that is known to be fatal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlantedBug {
+    /// The node log acknowledges before it has synced.
+    AcknowledgeBeforeSync,
+    /// A replica that restarts has forgotten whom it voted for, and in which epoch.
+    ForgetHardState,
+    /// A primary serves reads for as long as it has not heard of another.
+    #[cfg(feature = "planted-bugs")]
+    ReadWithoutLease,
+}
+
+impl PlantedBug {
+    /// Puts the bug between a replica and its log, where it is of that kind.
+    pub(crate) fn plant(bug: Option<Self>, log: Arc<dyn NodeLog>) -> Arc<dyn NodeLog> {
+        match bug {
+            Some(Self::AcknowledgeBeforeSync) => Arc::new(EagerLog(log)),
+            Some(Self::ForgetHardState) => Arc::new(ForgetfulLog::new(log)),
+            _ => log,
+        }
+    }
+}
+
+#[derive(Debug)]
+struct EagerLog(Arc<dyn NodeLog>);
+
+impl NodeLog for EagerLog {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+        self.0.submit(batch, Box::new(drop))?;
+        done(Ok(()));
+        Ok(())
+    }
+
+    fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>> {
+        self.0.read(group, range, bytes_max)
+    }
+
+    fn group(&self, group: GroupId) -> GroupView {
+        self.0.group(group)
+    }
+
+    fn groups(&self) -> Vec<GroupId> {
+        self.0.groups()
+    }
+}
+
+/// Hides the hard states that were there when the log was opened.
+#[derive(Debug)]
+struct ForgetfulLog {
+    log: Arc<dyn NodeLog>,
+    forgotten: Vec<(GroupId, Option<Bytes>)>,
+}
+
+impl ForgetfulLog {
+    fn new(log: Arc<dyn NodeLog>) -> Self {
+        let forgotten = log.groups().into_iter().map(|group| (group, log.group(group).hard_state)).collect();
+        Self { log, forgotten }
+    }
+}
+
+impl NodeLog for ForgetfulLog {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+        self.log.submit(batch, done)
+    }
+
+    fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>> {
+        self.log.read(group, range, bytes_max)
+    }
+
+    fn group(&self, group: GroupId) -> GroupView {
+        let mut view = self.log.group(group);
+        if self.forgotten.iter().any(|(other, state)| *other == group && *state == view.hard_state) {
+            view.hard_state = None;
+        }
+        view
+    }
+
+    fn groups(&self) -> Vec<GroupId> {
+        self.log.groups()
+    }
+}

@@ -1,0 +1,135 @@
+use std::sync::Arc;
+
+use mainstay_core::task::Scope;
+use mainstay_core::{random, time};
+
+use crate::check;
+use crate::client::{Client, Outcome};
+use crate::cluster::Cluster;
+use crate::event;
+use crate::nemesis::{Counts, Nemesis};
+use crate::planted::PlantedBug;
+use crate::scenario::Scenario;
+use crate::trace::{Sink, Trace};
+
+/// What to simulate.
+#[derive(Default)]
+pub struct Settings {
+    /// Decides everything.
+    pub seed: u64,
+    /// A bug to plant.
+    pub bug: Option<PlantedBug>,
+    /// Where the events go, line by line.
+    pub sink: Option<Sink>,
+}
+
+/// What came of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The seed of the run.
+    pub seed: u64,
+    /// What a checker objected to first, if any did.
+    pub violation: Option<String>,
+    /// Equal for two runs only if all their events are the same.
+    pub digest: u64,
+    /// How many events there were.
+    pub events: u64,
+    /// How many replicas the set was founded with.
+    pub replicas: u64,
+    /// Commits that were acknowledged.
+    pub acknowledged: u64,
+    /// Commits whose outcome remained unknown to the client.
+    pub unknown: u64,
+    /// Reads that were served.
+    pub reads: u64,
+    /// What was done to the set.
+    pub troubles: Counts,
+    /// How much time passed in the simulation.
+    pub simulated: time::Duration,
+}
+
+/// Simulates one seed, on the current thread.
+///
+/// # Panics
+/// If the operating system cannot give a runtime.
+#[allow(clippy::expect_used, reason = "a runtime without threads and sockets asks nothing of the system")]
+pub fn run(settings: Settings) -> Report {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime of one thread");
+    random::seed_thread(settings.seed);
+    let scope = Scope::new();
+    let report = runtime.block_on(scope.enter(simulate(settings)));
+    scope.stop();
+    report
+}
+
+async fn simulate(settings: Settings) -> Report {
+    #[cfg(feature = "planted-bugs")]
+    mainstay_replica::planted::serve_reads_without_lease(settings.bug == Some(PlantedBug::ReadWithoutLease));
+    let start = time::now();
+    let scenario = Scenario::draw();
+    let trace = Trace::new(settings.sink);
+    event!(trace, "seed {}: {} replicas, {} clients", settings.seed, scenario.replicas, scenario.clients);
+    let cluster = Arc::new(Cluster::new(settings.seed, scenario, settings.bug, trace.clone()));
+    let clients: Vec<_> =
+        (0..=cluster.scenario.clients).map(|id| Arc::new(Client::new(id, cluster.clone()))).collect();
+    let nemesis = Arc::new(Nemesis::new(cluster.clone()));
+
+    let story = live(&cluster, &clients, &nemesis);
+    let violation = tokio::select! {
+        biased;
+        objection = check::watch_roles(cluster.clone()) => Some(objection),
+        ended = story => ended.err(),
+    };
+    if let Some(violation) = &violation {
+        event!(trace, "OBJECTION: {violation}");
+    }
+    for node in cluster.ids() {
+        cluster.crash(node);
+    }
+    let histories = || clients.iter().map(|client| client.history.lock());
+    let count = |wanted: fn(&Outcome) -> bool| {
+        histories().map(|history| history.outcomes.values().filter(|outcome| wanted(outcome)).count() as u64).sum()
+    };
+    let troubles = *nemesis.counts.lock();
+    Report {
+        seed: settings.seed,
+        violation,
+        digest: trace.digest(),
+        events: trace.events(),
+        replicas: cluster.scenario.replicas,
+        acknowledged: count(|outcome| matches!(outcome, Outcome::Acknowledged(_))),
+        unknown: count(|outcome| matches!(outcome, Outcome::Unknown)),
+        reads: histories().map(|history| history.reads).sum(),
+        troubles,
+        simulated: time::now() - start,
+    }
+}
+
+/// The life of a set: founded, tormented, healed, judged.
+async fn live(cluster: &Arc<Cluster>, clients: &[Arc<Client>], nemesis: &Arc<Nemesis>) -> Result<(), String> {
+    cluster.found().await.map_err(|error| format!("the set could not be founded: {error:?}"))?;
+    let until = time::now() + cluster.scenario.chaos;
+    // The last client only probes, after healing.
+    let Some((probe, busy)) = clients.split_last() else { return Err("a run needs clients".to_owned()) };
+    let busy: Vec<_> = busy.iter().map(|client| mainstay_core::task::spawn(client.clone().run(until))).collect();
+    nemesis.clone().run(until).await;
+    for client in busy {
+        client.await.map_err(|error| format!("a client failed: {error}"))?;
+    }
+
+    event!(cluster.trace, "everything heals");
+    cluster.network.heal();
+    cluster.network.set_troubles(cluster.scenario.calm);
+    for node in cluster.ids() {
+        nemesis.restart(node).await;
+    }
+    if let Some(stuck) = nemesis.stuck.lock().clone() {
+        return Err(stuck);
+    }
+    let members = check::heals(cluster, probe).await?;
+    check::judge(cluster, &members, clients)
+}
