@@ -205,8 +205,8 @@ mod tests {
         for _ in 0..200 {
             assert!(scope.spawn(async { panic!("ran in a stopped scope") }).await.unwrap_err().is_cancelled());
         }
-        let nested = scope.enter(async { spawn(async { panic!("ran in a stopped scope") }) }).await;
-        assert!(nested.await.unwrap_err().is_cancelled());
+        let nested = scope.enter(async { spawn(async { panic!("ran in a stopped scope") }).await }).await;
+        assert!(nested.unwrap_err().is_cancelled());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
