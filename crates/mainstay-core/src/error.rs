@@ -124,3 +124,49 @@ impl StdError for Error {
         self.source.as_deref().map(|e| e as &(dyn StdError + 'static))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn display_is_the_message_alone_and_debug_adds_kind_and_causes() {
+        let root = Error::corrupt("checksum of segment 3 is wrong");
+        let error = Error::fatal("node log has stopped: reopen it").with_source(root);
+        assert_eq!(error.to_string(), "node log has stopped: reopen it");
+        assert_eq!(format!("{error:?}"), "Fatal: node log has stopped: reopen it: checksum of segment 3 is wrong");
+        assert_eq!(error.source().unwrap().to_string(), "checksum of segment 3 is wrong");
+        assert!(error.source().unwrap().source().is_none());
+        let from_text = Error::invalid("bad").with_source("a plain text");
+        assert_eq!(format!("{from_text:?}"), "Invalid: bad: a plain text");
+    }
+
+    #[test]
+    fn only_kinds_that_changed_nothing_and_may_pass_are_retryable() {
+        let kinds = [
+            (ErrorKind::Retry, true),
+            (ErrorKind::NotFound, false),
+            (ErrorKind::Conflict, false),
+            (ErrorKind::Timeout, true),
+            (ErrorKind::NotPrimary { hint: Some(NodeId(1)) }, true),
+            (ErrorKind::OutcomeUnknown, false),
+            (ErrorKind::Overloaded, true),
+            (ErrorKind::TooLarge, false),
+            (ErrorKind::Invalid, false),
+            (ErrorKind::Corrupt, false),
+            (ErrorKind::UnknownVersion, false),
+            (ErrorKind::StorageFull, false),
+            (ErrorKind::Fatal, false),
+        ];
+        for (kind, retryable) in kinds {
+            let error = Error::new(kind, "x");
+            assert_eq!((error.kind(), error.is_retryable()), (kind, retryable));
+        }
+    }
+
+    #[test]
+    fn an_error_can_cross_threads() {
+        fn crosses<T: Send + Sync + 'static>() {}
+        crosses::<Error>();
+    }
+}

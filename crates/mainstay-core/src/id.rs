@@ -95,3 +95,45 @@ impl fmt::Display for SetId {
         write!(f, "{}-{}", self.level, self.number)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ErrorKind, contract, key};
+
+    #[test]
+    fn names_are_written_for_people() {
+        let names = [NodeId(7).to_string(), PartitionId(8).to_string(), Epoch(9).to_string()];
+        assert_eq!(names, ["n7", "p8", "e9"]);
+        assert_eq!(SequenceNumber(10).to_string(), "s10");
+        assert_eq!(SetId { level: Level::Volatile, number: 3 }.to_string(), "volatile-3");
+    }
+
+    #[test]
+    fn a_level_is_read_as_it_is_written() {
+        for level in [Level::Persisted, Level::Volatile, Level::None] {
+            assert_eq!(level.to_string().parse::<Level>().unwrap(), level);
+            // Stored under the same name.
+            assert_eq!(contract::encode(&level).unwrap(), contract::encode(&level.to_string()).unwrap());
+        }
+        for wrong in ["", "Persisted", "disk"] {
+            let error = wrong.parse::<Level>().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Invalid);
+            assert!(error.to_string().contains(&format!("{wrong:?}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn ids_are_stored_as_their_numbers_and_sort_as_keys() {
+        assert_eq!(contract::encode(&NodeId(300)).unwrap(), contract::encode(&300u64).unwrap());
+        assert_eq!(contract::decode::<Epoch>(&contract::encode(&u64::MAX).unwrap()).unwrap(), Epoch(u64::MAX));
+        let sets = [(Level::Persisted, 9), (Level::Volatile, 1), (Level::Volatile, 300), (Level::None, 0)];
+        let sets = sets.map(|(level, number)| SetId { level, number });
+        assert!(sets.is_sorted());
+        assert!(sets.map(|set| key::encode(&set).unwrap()).is_sorted());
+        for set in sets {
+            assert_eq!(contract::decode::<SetId>(&contract::encode(&set).unwrap()).unwrap(), set);
+            assert_eq!(key::decode::<SetId>(&key::encode(&set).unwrap()).unwrap(), set);
+        }
+    }
+}

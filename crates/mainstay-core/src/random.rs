@@ -66,3 +66,46 @@ impl TryRng for ThreadRandom {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rand::RngExt as _;
+
+    use super::*;
+
+    fn draw() -> (u32, u64, [u8; 9]) {
+        let mut bytes = [0; 9];
+        rng().fill_bytes(&mut bytes);
+        (rng().next_u32(), rng().random(), bytes)
+    }
+
+    #[test]
+    fn a_seed_decides_what_is_drawn() {
+        seed_thread(1);
+        let first = (draw(), draw());
+        seed_thread(1);
+        assert_eq!(first, (draw(), draw()));
+        assert_ne!(first.0, first.1);
+        seed_thread(2);
+        assert_ne!(first.0, draw());
+    }
+
+    #[test]
+    fn handles_of_one_thread_share_its_generator() {
+        seed_thread(3);
+        let (mut one, mut two) = (rng(), rng());
+        let apart = [one.next_u64(), two.next_u64(), one.next_u64()];
+        seed_thread(3);
+        assert_eq!(apart, [rng().next_u64(), rng().next_u64(), rng().next_u64()]);
+    }
+
+    #[test]
+    fn a_seed_is_that_of_its_thread_alone() {
+        seed_thread(4);
+        let expected = draw();
+        seed_thread(4);
+        let elsewhere = std::thread::scope(|scope| scope.spawn(draw).join().unwrap());
+        assert_ne!(elsewhere, expected, "threads without a seed draw from the system's randomness");
+        assert_eq!(draw(), expected);
+    }
+}

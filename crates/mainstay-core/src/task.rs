@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::task::AbortHandle;
@@ -17,24 +17,25 @@ tokio::task_local! {
 }
 
 /// A group of tasks that are stopped together.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Scope {
     inner: Arc<Inner>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Inner {
     next: AtomicU64,
-    // `None` once the scope has been stopped: nothing starts in it any more.
-    running: Mutex<Option<BTreeMap<u64, AbortHandle>>>,
+    running: Mutex<Running>,
 }
+
+/// The tasks of a scope by number, each with its handle once it is known; `None` when the scope has been stopped and
+/// nothing starts in it any more.
+type Running = Option<BTreeMap<u64, Option<AbortHandle>>>;
 
 impl Scope {
     /// An empty scope.
     pub fn new() -> Self {
-        let scope = Self::default();
-        *scope.running() = Some(BTreeMap::new());
-        scope
+        Self { inner: Arc::new(Inner { next: AtomicU64::new(0), running: Mutex::new(Some(BTreeMap::new())) }) }
     }
 
     /// Starts a task in this scope. In a scope that was stopped the task never runs.
@@ -44,16 +45,27 @@ impl Scope {
         F::Output: Send + 'static,
     {
         let number = self.inner.next.fetch_add(1, Ordering::Relaxed);
-        let ended = Arc::new(AtomicBool::new(false));
-        let leave = Leave { scope: self.clone(), number, ended: ended.clone() };
-        // Outside the lock: a runtime that is shutting down drops the task on the spot, and `leave` takes the lock.
+        if let Some(tasks) = self.running().as_mut() {
+            tasks.insert(number, None);
+        }
+        let leave = Leave { scope: self.clone(), number };
+        // Not under the lock: a runtime that is shutting down, or that does not exist, drops the task at once, which
+        // takes the lock to leave the scope.
         let handle = tokio::spawn(CURRENT.scope(self.clone(), async move {
-            let _leave = leave;
+            let leave = leave;
+            if leave.scope.is_stopped() {
+                // Never polled again: it is aborted where it was started.
+                return std::future::pending().await;
+            }
             future.await
         }));
         match self.running().as_mut() {
-            Some(_) if ended.load(Ordering::Acquire) => {}
-            Some(tasks) => drop(tasks.insert(number, handle.abort_handle())),
+            // The entry is gone if the task has ended already.
+            Some(tasks) => {
+                if let Some(entry) = tasks.get_mut(&number) {
+                    *entry = Some(handle.abort_handle());
+                }
+            }
             None => handle.abort(),
         }
         handle
@@ -62,9 +74,14 @@ impl Scope {
     /// Stops every task of the scope where it stands, and refuses new ones.
     pub fn stop(&self) {
         let tasks = self.running().take();
-        for task in tasks.into_iter().flatten() {
-            task.1.abort();
+        for task in tasks.into_iter().flat_map(BTreeMap::into_values).flatten() {
+            task.abort();
         }
+    }
+
+    /// True once the scope has been stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.running().is_none()
     }
 
     /// Runs a future as if it were a task of this scope: what it starts belongs here.
@@ -72,22 +89,26 @@ impl Scope {
         CURRENT.scope(self.clone(), future).await
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, Option<BTreeMap<u64, AbortHandle>>> {
+    fn running(&self) -> std::sync::MutexGuard<'_, Running> {
         // A panic while the lock is held leaves the map whole: it is only inserted to and removed from.
         self.inner.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Default for Scope {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Takes a task out of its scope when it ends, in whatever way.
 struct Leave {
     scope: Scope,
     number: u64,
-    ended: Arc<AtomicBool>,
 }
 
 impl Drop for Leave {
     fn drop(&mut self) {
-        // Before the lock: who inserts the task looks at it with the lock held.
-        self.ended.store(true, Ordering::Release);
         if let Some(tasks) = self.scope.running().as_mut() {
             tasks.remove(&self.number);
         }
@@ -124,5 +145,132 @@ where
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // Only a runtime that is shutting down cancels blocking work, and then nobody polls this future again.
         Err(_) => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    /// Says when it is dropped, which is when the task that owns it is.
+    struct Guard(Option<oneshot::Sender<()>>);
+
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            let _ = self.0.take().map(|sender| sender.send(()));
+        }
+    }
+
+    fn guard() -> (Guard, oneshot::Receiver<()>) {
+        let (sender, receiver) = oneshot::channel();
+        (Guard(Some(sender)), receiver)
+    }
+
+    #[tokio::test]
+    async fn a_task_runs_and_leaves_its_scope() {
+        let scope = Scope::default();
+        assert_eq!(scope.spawn(async { 5 }).await.unwrap(), 5);
+        assert!(scope.running().as_ref().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn stopping_a_scope_stops_what_its_tasks_have_started() {
+        let scope = Scope::new();
+        let (outer, outer_dropped) = guard();
+        let (inner, inner_dropped) = guard();
+        let (started, is_started) = oneshot::channel();
+        let task = scope.spawn(async move {
+            let _outer = outer;
+            drop(spawn(async move {
+                let _inner = inner;
+                let _ = started.send(());
+                std::future::pending::<()>().await;
+            }));
+            std::future::pending::<()>().await;
+        });
+        is_started.await.unwrap();
+        scope.stop();
+        assert!(task.await.unwrap_err().is_cancelled());
+        outer_dropped.await.unwrap();
+        inner_dropped.await.unwrap();
+        assert!(scope.is_stopped());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn nothing_runs_in_a_scope_that_was_stopped() {
+        let scope = Scope::new();
+        scope.stop();
+        for _ in 0..200 {
+            assert!(scope.spawn(async { panic!("ran in a stopped scope") }).await.unwrap_err().is_cancelled());
+        }
+        let nested = scope.enter(async { spawn(async { panic!("ran in a stopped scope") }).await }).await;
+        assert!(nested.unwrap_err().is_cancelled());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_scope_that_is_stopped_while_tasks_start_keeps_none_running() {
+        for _ in 0..50 {
+            let scope = Scope::new();
+            let other = scope.clone();
+            let starter =
+                tokio::spawn(
+                    async move { (0..20).map(|_| other.spawn(std::future::pending::<()>())).collect::<Vec<_>>() },
+                );
+            scope.stop();
+            for task in starter.await.unwrap() {
+                assert!(task.await.unwrap_err().is_cancelled());
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn scopes_are_apart_and_what_has_none_runs_on() {
+        let (one, two) = (Scope::new(), Scope::new());
+        let (release, released) = oneshot::channel::<()>();
+        let survivor = two.spawn(released);
+        let free = spawn(async { 1 });
+        one.stop();
+        release.send(()).unwrap();
+        survivor.await.unwrap().unwrap();
+        assert_eq!(free.await.unwrap(), 1);
+    }
+
+    #[test]
+    fn a_task_that_is_started_while_its_runtime_ends_is_dropped_and_blocks_nobody() {
+        struct StartsOnDrop(Scope);
+        impl Drop for StartsOnDrop {
+            fn drop(&mut self) {
+                drop(self.0.spawn(async {}));
+            }
+        }
+        let scope = Scope::new();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let starts = StartsOnDrop(scope.clone());
+        runtime.block_on(async {
+            drop(tokio::spawn(async move {
+                let _starts = starts;
+                std::future::pending::<()>().await;
+            }));
+            tokio::task::yield_now().await;
+        });
+        drop(runtime);
+        assert!(scope.running().as_ref().unwrap().is_empty());
+    }
+
+    #[test]
+    fn blocking_work_runs_in_place_on_one_thread_and_apart_from_it_on_many() {
+        let here = std::thread::current().id();
+        let one = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert_eq!(one.block_on(blocking(|| std::thread::current().id())), here);
+        let many = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build().unwrap();
+        assert_ne!(many.block_on(blocking(|| std::thread::current().id())), here);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn a_panic_in_blocking_work_is_passed_on() {
+        let caller = tokio::spawn(blocking(|| panic!("at work")));
+        assert!(caller.await.unwrap_err().is_panic());
     }
 }

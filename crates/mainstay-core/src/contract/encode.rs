@@ -15,15 +15,16 @@ pub(super) struct Encoder<'a> {
 }
 
 impl<'a> Encoder<'a> {
+    #[inline]
     pub(super) fn new(out: &'a mut Vec<u8>, limits: &Limits) -> Self {
         let end_max = out.len().saturating_add(limits.bytes());
         Self { out, end_max, depth_left: limits.depth(), wraps: Wraps::default() }
     }
 
-    /// Fails if `length` more bytes than those of the scalars on the way would exceed the limit.
+    /// Fails if `length` more bytes would exceed the limit. Asked before texts, bytes and elements of lists and maps;
+    /// what is written between two questions is bounded by the type, and `finish` asks once more.
     #[inline]
     fn room(&self, length: usize) -> Result<(), Fault> {
-        // A scalar or a head takes nine bytes at most, and each is followed by another check or by `finish`.
         match self.out.len().saturating_add(length) > self.end_max {
             true => Err(Fault::too_large()),
             false => Ok(()),
@@ -31,6 +32,7 @@ impl<'a> Encoder<'a> {
     }
 
     /// Fails if the value that was written is too large.
+    #[inline]
     pub(super) fn finish(self) -> Result<(), Fault> {
         self.room(0)
     }
@@ -47,7 +49,7 @@ impl<'a> Encoder<'a> {
         self.room(declared)?;
         self.depth_left = self.depth_left.checked_sub(1).ok_or_else(|| Fault::too_deep(0))?;
         let head = self.out.len();
-        self.out.extend_from_slice(kind.opening(declared).as_slice());
+        kind.opening(declared).write(self.out);
         Ok(Open { encoder: self, kind, head, declared, count: 0, levels: 1 })
     }
 
@@ -61,7 +63,7 @@ impl<'a> Encoder<'a> {
 
     fn enter_variant(&mut self, variant: &'static str) -> Result<(), Fault> {
         self.depth_left = self.depth_left.checked_sub(1).ok_or_else(|| Fault::too_deep(0))?;
-        self.out.extend_from_slice(Opening::map(1).as_slice());
+        Opening::map(1).write(self.out);
         self.text(variant)
     }
 }
@@ -117,10 +119,11 @@ pub(super) struct Open<'e, 'a> {
 }
 
 impl Open<'_, '_> {
-    #[inline]
+    #[inline(always)]
     fn field<T: ?Sized + Serialize>(&mut self, name: &'static str, value: &T) -> Result<(), Fault> {
         self.count += 1;
-        self.encoder.text(name)?;
+        // Without a check: the fields of a type are few, and whatever can be many or long has its own.
+        write_text(self.encoder.out, name.as_bytes());
         value.serialize(&mut *self.encoder)
     }
 
@@ -269,7 +272,7 @@ impl<'e, 'a> ser::Serializer for &'e mut Encoder<'a> {
     }
 
     fn serialize_unit_struct(self, _name: &'static str) -> Result<(), Fault> {
-        self.out.extend_from_slice(Opening::array(0).as_slice());
+        Opening::array(0).write(self.out);
         Ok(())
     }
 
@@ -371,7 +374,8 @@ macro_rules! fields {
             type Ok = ();
             type Error = Fault;
 
-            #[inline]
+            // The names are constants where this is inlined, and so are the heads before them.
+            #[inline(always)]
             fn serialize_field<T: ?Sized + Serialize>(&mut self, name: &'static str, value: &T) -> Result<(), Fault> {
                 self.field(name, value)
             }

@@ -50,6 +50,18 @@ impl<'a> Reader<'a> {
         self.bytes.get(self.at).copied()
     }
 
+    /// The bytes of the string that stands here, if it is one of less than 32 bytes.
+    #[inline]
+    pub(super) fn short_text(&mut self) -> Option<&'a [u8]> {
+        let (marker, rest) = self.bytes.get(self.at..)?.split_first()?;
+        if marker & 0xe0 != 0xa0 {
+            return None;
+        }
+        let text = rest.get(..usize::from(marker & 0x1f))?;
+        self.at += 1 + text.len();
+        Some(text)
+    }
+
     #[inline]
     fn take(&mut self, len: usize) -> Result<&'a [u8], Fault> {
         match self.bytes.get(self.at..).and_then(|rest| rest.get(..len)) {
@@ -191,6 +203,7 @@ fn signed(number: i64) -> Head<'static> {
     }
 }
 
+#[inline]
 pub(super) fn write_unsigned(out: &mut Vec<u8>, number: u64) {
     if number < 0x80 {
         out.push(number as u8);
@@ -205,6 +218,7 @@ pub(super) fn write_unsigned(out: &mut Vec<u8>, number: u64) {
     }
 }
 
+#[inline]
 pub(super) fn write_signed(out: &mut Vec<u8>, number: i64) {
     if let Ok(number) = u64::try_from(number) {
         write_unsigned(out, number);
@@ -227,7 +241,8 @@ pub(super) fn write_marked<const N: usize>(out: &mut Vec<u8>, marker: u8, bytes:
     out.extend_from_slice(&bytes);
 }
 
-#[inline]
+// Names of fields are constants: inlined, their heads are constants as well.
+#[inline(always)]
 pub(super) fn write_text(out: &mut Vec<u8>, text: &[u8]) {
     match text.len() {
         length @ 0..32 => out.push(0xa0 | length as u8),
@@ -273,6 +288,14 @@ impl Opening {
             0..16 => Self { bytes: [short | d, 0, 0, 0, 0], length: 1 },
             16..0x1_0000 => Self { bytes: [long, c, d, 0, 0], length: 3 },
             _ => Self { bytes: [long + 1, a, b, c, d], length: 5 },
+        }
+    }
+
+    #[inline]
+    pub(super) fn write(&self, out: &mut Vec<u8>) {
+        match self.length {
+            1 => out.push(self.bytes[0]),
+            _ => out.extend_from_slice(self.as_slice()),
         }
     }
 

@@ -26,7 +26,7 @@ fn append(reader: &mut Reader<'_>, without: &[usize], out: &mut Vec<u8>) -> Resu
         Head::Binary(bytes) => write_binary(out, bytes),
         Head::Extension(..) => out.extend_from_slice(&reader.bytes[start..reader.at]),
         Head::Array(count) => {
-            out.extend_from_slice(Opening::array(count).as_slice());
+            Opening::array(count).write(out);
             for _ in 0..count {
                 append(reader, without, out)?;
             }
@@ -45,7 +45,7 @@ fn append(reader: &mut Reader<'_>, without: &[usize], out: &mut Vec<u8>) -> Resu
             }
             // No key is the beginning of another one, so the order of entries is the order of keys.
             entries.sort_unstable();
-            out.extend_from_slice(Opening::map(entries.len()).as_slice());
+            Opening::map(entries.len()).write(out);
             for entry in entries {
                 out.extend_from_slice(&entry);
             }

@@ -94,7 +94,7 @@ fn strip(reader: &mut Reader<'_>, without: &[usize], out: &mut Vec<u8>) -> Resul
     let start = reader.at;
     match reader.head()? {
         Head::Array(count) => {
-            out.extend_from_slice(Opening::array(count).as_slice());
+            Opening::array(count).write(out);
             for _ in 0..count {
                 strip(reader, without, out)?;
             }
@@ -104,7 +104,7 @@ fn strip(reader: &mut Reader<'_>, without: &[usize], out: &mut Vec<u8>) -> Resul
             let end = reader.at;
             let stays = |value: usize| without.binary_search(&value).is_err();
             let left = entries.iter().filter(|entry| stays(entry.value)).count();
-            out.extend_from_slice(Opening::map(left).as_slice());
+            Opening::map(left).write(out);
             for entry in entries.iter().filter(|entry| stays(entry.value)) {
                 out.extend_from_slice(&reader.bytes[entry.key..entry.value]);
                 strip(&mut Reader::new(reader.bytes, entry.value), without, out)?;

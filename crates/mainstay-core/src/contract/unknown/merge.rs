@@ -57,7 +57,7 @@ fn map(new: &[u8], entries: &[Entry], old: &Map, out: &mut Vec<u8>) -> Result<Op
     // A name that the type now writes is known after all.
     let names = names(entries);
     let kept: Vec<_> = old.kept.iter().filter(|kept| !names.contains(&kept.name)).cloned().collect();
-    out.extend_from_slice(Opening::map(entries.len() + kept.len()).as_slice());
+    Opening::map(entries.len() + kept.len()).write(out);
     let mut inside = BTreeMap::new();
     for entry in entries {
         out.extend_from_slice(&new[entry.key..entry.value]);
@@ -84,7 +84,7 @@ fn map(new: &[u8], entries: &[Entry], old: &Map, out: &mut Vec<u8>) -> Result<Op
 fn list(new: &[u8], starts: &[usize], end: usize, old: &List, out: &mut Vec<u8>) -> Result<Option<Node>, Fault> {
     let known = starts.iter().map(|start| canonical(new, *start, &[])).collect::<Result<Vec<_>, _>>()?;
     let matches = matches(old, &known);
-    out.extend_from_slice(Opening::array(starts.len()).as_slice());
+    Opening::array(starts.len()).write(out);
     let mut inside = BTreeMap::new();
     for (index, start) in starts.iter().enumerate() {
         let end = starts.get(index + 1).copied().unwrap_or(end);
