@@ -188,9 +188,9 @@ fn a_crash_at_every_operation_of_a_checkpoint_leaves_one_of_two_states() {
             other => panic!("operation {operation}: at {other} after {outcome:?}"),
         }
         if store.mark().index == 1 {
-            seen.0 += 1
+            seen.0 += 1;
         } else {
-            seen.1 += 1
+            seen.1 += 1;
         }
         if outcome.is_ok() {
             break;

@@ -61,7 +61,7 @@ fn state_many_times_larger_than_memory() {
     for number in (0..ENTRIES).step_by(7) {
         write(&store, &mut batch, 100_000 + u64::from(number), number, 2);
     }
-    let expected = |number: u32| if number % 7 == 0 { 2 } else { 1 };
+    let expected = |number: u32| if number.is_multiple_of(7) { 2 } else { 1 };
     for number in 0..ENTRIES {
         let value = store.get(&key(number)).unwrap().unwrap();
         assert!(value.len() == VALUE_BYTES && value[0] == expected(number), "{number}");
