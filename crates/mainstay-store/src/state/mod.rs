@@ -8,6 +8,7 @@
 //! [conformance] suite. [`WriteBatch`] is the form in which writes travel: encoded once, it is both the record in the
 //! log and the source of [`StateStore::apply`].
 
+mod key;
 mod key_range;
 
 mod batch;
@@ -29,6 +30,7 @@ use mainstay_core::Result;
 pub use batch::{WriteBatch, WriteBatchRef, Writes};
 pub use disk_store::{DiskStore, DiskStoreOptions};
 pub use faulty::{FaultyStore, StoreCall};
+use key::Key;
 pub use key_range::{KeyRange, prefix_successor};
 pub use memory::MemoryStore;
 
@@ -171,9 +173,6 @@ const WRITE_OVERHEAD_BYTES: u64 = 128;
 
 /// How many keys of a range are removed from a map at once, so that dropping a large range needs little memory.
 const RANGE_KEYS_AT_ONCE: usize = 1024;
-
-/// A key in a map in memory. It has one allocation, shared by all versions of the map.
-type Key = Arc<[u8]>;
 
 /// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

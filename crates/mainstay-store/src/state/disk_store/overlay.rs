@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use bytes::Bytes;
 use imbl::OrdMap;
 
@@ -74,7 +72,7 @@ impl Overlay {
         }
         let (start, end) = self.erased.get_prev(key)?;
         let end = end.as_ref();
-        end.is_none_or(|end| key < end.as_ref()).then_some((start, end))
+        end.is_none_or(|end| key < &**end).then_some((start, end))
     }
 
     fn erase(&mut self, start: &[u8], end: Option<&[u8]>) {
@@ -93,12 +91,12 @@ impl Overlay {
                 break;
             }
             for key in keys {
-                self.entries.remove(&key);
+                self.entries.remove(&*key);
             }
         }
 
-        let mut start: Key = Arc::from(start);
-        let mut end: Option<Key> = end.map(Arc::from);
+        let mut start = Key::from(start);
+        let mut end = end.map(Key::from);
         if let Some((before, before_end)) = self.erased.get_prev(&start)
             && before_end.as_ref().is_none_or(|before_end| *before_end >= start)
         {
@@ -113,7 +111,7 @@ impl Overlay {
                 (Some(end), Some(other_end)) => Some(end.max(other_end)),
                 _ => None,
             };
-            self.erased.remove(&other);
+            self.erased.remove(&*other);
         }
         self.erased.insert(start, end);
     }

@@ -1,0 +1,80 @@
+//! What version 1 of the formats wrote is read by today's code. The files are never written again.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_store::disk::{OpenMode, RealDisk};
+use mainstay_store::state::{
+    Counts, DiskStore, DiskStoreOptions, KeyRange, Mark, MemoryStore, Order, StateStore, WriteBatchRef,
+};
+
+fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// 200 entries; then a range dropped, one key of it put back, one removed, a large value and the empty key.
+fn expected() -> BTreeMap<Bytes, Bytes> {
+    let mut entries: BTreeMap<Bytes, Bytes> =
+        (0..200).map(|n| (format!("key-{n:03}").into(), format!("value of {n}").into())).collect();
+    entries.retain(|key, _| !(&b"key-050"[..]..&b"key-060"[..]).contains(&&key[..]));
+    entries.insert("key-055".into(), "back".into());
+    entries.remove(&b"key-100"[..]);
+    entries.insert("large".into(), vec![9; 5000].into());
+    entries.insert("".into(), "".into());
+    entries
+}
+
+fn assert_is_expected(store: &dyn StateStore) {
+    assert_eq!(store.mark(), Mark { index: 2, note: "second".into() });
+    let snapshot = store.snapshot().unwrap();
+    let found: BTreeMap<Bytes, Bytes> =
+        snapshot.scan(KeyRange::all(), Order::Ascending).unwrap().map(Result::unwrap).collect();
+    let expected = expected();
+    assert_eq!(found, expected);
+    let bytes = expected.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum();
+    assert_eq!(snapshot.counts().unwrap(), Counts { entries: expected.len() as u64, bytes });
+}
+
+#[test]
+fn a_store_of_version_1_is_read_and_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("copy.state");
+    std::fs::copy(data("state-v1.store"), &path).unwrap();
+    let options = DiskStoreOptions { owner: "golden".into(), mode: OpenMode::Existing, ..DiskStoreOptions::default() };
+    let open = || DiskStore::open(Arc::new(RealDisk), &path, options.clone()).unwrap();
+    let store = open();
+    assert_is_expected(&store);
+    let mark = Mark { index: 3, note: Bytes::new() };
+    store.apply(mark.clone(), &mut std::iter::empty()).unwrap();
+    assert_eq!(store.checkpoint().unwrap(), mark);
+    drop(store);
+    assert_eq!(open().mark(), mark);
+}
+
+#[test]
+fn an_export_of_version_1_is_imported_and_written_alike() {
+    let chunks: Vec<Vec<u8>> = (0..2).map(|n| std::fs::read(data(&format!("export-v1.{n}.chunk"))).unwrap()).collect();
+    let store = MemoryStore::new();
+    let mut import = store.import().unwrap();
+    chunks.iter().for_each(|chunk| import.push(chunk).unwrap());
+    import.finish().unwrap();
+    assert_is_expected(&store);
+    let again: Vec<Bytes> = store.snapshot().unwrap().export().unwrap().map(Result::unwrap).collect();
+    assert_eq!(again, chunks);
+}
+
+#[test]
+fn a_write_batch_of_version_1_is_applied() {
+    let bytes = std::fs::read(data("batch-v1.bin")).unwrap();
+    let batch = WriteBatchRef::parse(&bytes).unwrap();
+    assert_eq!(batch.len(), 5);
+    let store = MemoryStore::new();
+    store.apply(Mark { index: 1, note: Bytes::new() }, &mut batch.iter()).unwrap();
+    let mut expected = expected();
+    expected.retain(|key, _| [&b""[..], b"key-055", b"large"].contains(&&key[..]));
+    let scan = store.snapshot().unwrap().scan(KeyRange::all(), Order::Ascending).unwrap();
+    assert_eq!(scan.map(Result::unwrap).collect::<BTreeMap<_, _>>(), expected);
+}
