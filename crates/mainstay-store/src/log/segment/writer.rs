@@ -20,16 +20,16 @@ pub(super) fn run_thread(shared: &Shared) {
         if called > 1 {
             await_company(shared, called);
         }
+        if shared.is_failed() {
+            return;
+        }
         let block = {
             let mut state = shared.state.lock();
             loop {
-                if state.failure.is_some() {
-                    return;
-                }
                 if let Some(block) = state.take_block() {
                     break block;
                 }
-                if state.closed {
+                if state.closed || state.failure.is_some() {
                     return;
                 }
                 state.idle = true;
@@ -63,11 +63,11 @@ fn await_company(shared: &Shared, called: usize) {
 /// The same as a task, for simulation: a sync takes simulated time, and what the keeper does is done in between.
 pub(super) async fn run_task(shared: Arc<Shared>, delay: SyncDelay) {
     loop {
+        if shared.is_failed() {
+            return;
+        }
         let block = {
             let mut state = shared.state.lock();
-            if state.failure.is_some() {
-                return;
-            }
             let block = state.take_block();
             if block.is_none() {
                 if state.closed {
@@ -102,11 +102,10 @@ pub(super) fn flush(shared: &Shared) {
         shared.complete(block, result);
     }
     loop {
-        let block = {
-            let mut state = shared.state.lock();
-            if state.failure.is_some() { None } else { state.take_block() }
-        };
-        let Some(block) = block else { return };
+        if shared.is_failed() {
+            return;
+        }
+        let Some(block) = shared.state.lock().take_block() else { return };
         let result = shared.write(&block).and_then(|()| shared.sync(&block));
         shared.complete(block, result);
     }
