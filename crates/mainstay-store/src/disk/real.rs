@@ -120,7 +120,7 @@ impl DiskFile for RealFile {
 }
 
 fn fill_with_zeros(file: &File, len: u64) -> io::Result<()> {
-    const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+    static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
     let mut offset = file.metadata()?.len();
     while offset < len {
         let step = (len - offset).min(ZEROS.len() as u64);

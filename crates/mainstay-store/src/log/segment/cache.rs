@@ -32,9 +32,10 @@ impl BlockCache {
     /// Drops the oldest blocks over a limit; what is not durable yet stays.
     pub(super) fn shrink(&mut self, bytes_max: usize, durable_lsn: u64) {
         while self.bytes > bytes_max
-            && let Some(block) = self.blocks.pop_front_if(|block| block.last_lsn <= durable_lsn)
+            && let Some(block) = self.blocks.front().filter(|block| block.last_lsn <= durable_lsn)
         {
             self.bytes -= block.cost;
+            self.blocks.pop_front();
         }
     }
 

@@ -63,7 +63,7 @@ impl Default for LogOptions {
 }
 
 /// The smallest segment: room for a header and a little more.
-const SEGMENT_BYTES_MIN: u64 = 16 * SEGMENT_HEADER_BYTES as u64;
+const SEGMENT_BYTES_MIN: u64 = 32 * SEGMENT_HEADER_BYTES as u64;
 /// The largest segment and batch: places within a segment have 32 bits, and a batch may come on top of what is
 /// carried over.
 const BYTES_LIMIT: u64 = 1 << 30;

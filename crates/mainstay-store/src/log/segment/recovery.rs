@@ -186,10 +186,10 @@ fn header_of(found: &Found) -> Result<SegmentHeader> {
 
 fn missing_file(dir: &Path, number: u32) -> Error {
     Error::corrupt(format!(
-        "node log folder {} misses file {}; restore the folder from a copy, or remove this node from its replica sets and \
-         start it with an empty folder",
-        dir.display(),
-        file_name(number)
+        "file {} of node log folder {} is missing; restore the folder from a copy, or remove this node from its replica \
+         sets and start it with an empty folder",
+        file_name(number),
+        dir.display()
     ))
 }
 

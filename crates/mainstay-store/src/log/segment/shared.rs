@@ -126,15 +126,24 @@ impl Shared {
         Ok(())
     }
 
-    /// Stops the log for a reason that no block has met.
+    /// Stops the log for a reason that no block has met. The writer tells those who wait, in their order.
     pub(super) fn fail(&self, error: &mainstay_core::Error) {
-        let cause = describe(error);
-        let dones = self.state.lock().fail(cause.clone());
+        self.state.lock().failure.get_or_insert_with(|| describe(error));
         self.work.notify_one();
         self.task.notify_one();
+    }
+
+    /// Tells those who wait that the log has failed, if it has.
+    pub(super) fn is_failed(&self) -> bool {
+        let (cause, dones) = {
+            let mut state = self.state.lock();
+            let Some(cause) = state.failure.clone() else { return false };
+            (cause.clone(), state.fail(cause))
+        };
         for done in dones {
             done(Err(failed(&cause)));
         }
+        true
     }
 
     /// Lets others open the folder.

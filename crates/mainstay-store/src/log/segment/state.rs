@@ -19,7 +19,9 @@ use crate::log::{Done, GroupId};
 
 /// A block is ended at this size, so that no sync has to carry everything that waits.
 const BLOCK_BYTES_MAX: usize = 4 << 20;
-/// The share of a segment's end that only batches may use which free room, for when there is no other left.
+/// The end of a segment that only batches may use which free room, for when there is no other left: at least so much,
+const RESERVE_BYTES_MIN: u64 = 4096;
+/// and at least such a part of it.
 const RESERVE_SHARE: u64 = 64;
 /// How far apart two entries may lie to be read at once.
 const READ_GAP_BYTES: u32 = 512;
@@ -207,13 +209,13 @@ impl State {
         let active = self.active();
         let room = active.len() - self.end;
         // What the reserve is for, in the words of a limit: the room that other batches find.
-        let room_for_all = room.saturating_sub(active.len() / RESERVE_SHARE);
+        let room_for_all = room.saturating_sub(reserve(active.len()));
         if needed <= room_for_all {
             return Ok(false);
         }
         if self.end == SEGMENT_HEADER_BYTES as u64 && self.queue.is_empty() {
             // The first segment of all, still empty: it becomes as long as its first batch needs it to be.
-            let len = align(self.end + needed + (self.end + needed) / (RESERVE_SHARE - 1) + 1);
+            let len = with_reserve(self.end + needed);
             return active.grow(len).map(|()| false).map_err(|error| io_error("grow", &active.path, error));
         }
         match self.rotate(size, new_spare) {
@@ -229,10 +231,9 @@ impl State {
         let mut carried = Vec::new();
         self.index.carries().for_each(|carry| record::encode_carry(&mut carried, &carry));
         let needed = SEGMENT_HEADER_BYTES as u64 + Gather::bytes_for(carried.len() + BATCH_HEADER_BYTES + size);
-        let needed = needed + needed / (RESERVE_SHARE - 1) + 1;
         let spare = Arc::clone(&self.spare);
         let number = spare.number.checked_add(1).ok_or_else(|| Error::fatal("the node log has no segment left"))?;
-        spare.grow(align(needed)).map_err(|error| io_error("grow", &spare.path, error))?;
+        spare.grow(with_reserve(needed)).map_err(|error| io_error("grow", &spare.path, error))?;
         let next_spare = new_spare(number)?;
         self.close_block();
         self.segments.insert(spare.number, spare);
@@ -277,6 +278,11 @@ impl State {
         let offset = block.offset as u32;
         self.cache.push(block.segment.number, offset, block.last_lsn, block.bytes.clone(), block.cost);
         Some(block)
+    }
+
+    /// How many batches wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.queue.iter().map(|gather| gather.dones.len()).sum()
     }
 
     /// Notes that a block is durable; says whether the keeper has something to do.
@@ -382,6 +388,16 @@ impl State {
         }
         self.cache.get(position)
     }
+}
+
+/// How much of a segment is kept for batches that free room.
+fn reserve(len: u64) -> u64 {
+    (len / RESERVE_SHARE).max(RESERVE_BYTES_MIN)
+}
+
+/// The length of a segment that has so much room beside its reserve.
+fn with_reserve(room: u64) -> u64 {
+    align(room + (room / (RESERVE_SHARE - 1) + 1).max(RESERVE_BYTES_MIN))
 }
 
 fn follows(run: &[Position], position: &Position) -> bool {

@@ -1,6 +1,7 @@
 //! The two loops that carry blocks to disk. Both are the same stages in the same order; they differ in how they wait.
 
 use std::sync::Arc;
+use std::thread;
 
 use mainstay_core::{random, time};
 use rand::RngExt as _;
@@ -8,20 +9,27 @@ use rand::RngExt as _;
 use super::options::SyncDelay;
 use super::shared::Shared;
 
+/// How often the writer lets others run before it goes on with what it has.
+const COMPANY_ROUNDS_MAX: usize = 16;
+
 /// Writes blocks until the log is closed and nothing waits, or it has failed. While a block is synced the next one
 /// gathers.
 pub(super) fn run_thread(shared: &Shared) {
+    let mut called = 0;
     loop {
+        if called > 1 {
+            await_company(shared, called);
+        }
+        if shared.is_failed() {
+            return;
+        }
         let block = {
             let mut state = shared.state.lock();
             loop {
-                if state.failure.is_some() {
-                    return;
-                }
                 if let Some(block) = state.take_block() {
                     break block;
                 }
-                if state.closed {
+                if state.closed || state.failure.is_some() {
                     return;
                 }
                 state.idle = true;
@@ -29,19 +37,37 @@ pub(super) fn run_thread(shared: &Shared) {
                 state.idle = false;
             }
         };
+        called = block.dones.len();
         let result = shared.write(&block).and_then(|()| shared.sync(&block));
         shared.complete(block, result);
+    }
+}
+
+/// Lets those who were just called put in what they have next, so that it goes with what waits already and not one
+/// sync later: without this, writers that wait for each of their batches fall into two halves that take turns. It
+/// ends as soon as nobody came, or as many as were called.
+fn await_company(shared: &Shared, called: usize) {
+    let waiting = || shared.state.lock().waiting();
+    let mut seen = waiting();
+    let expected = seen + called;
+    for _ in 0..COMPANY_ROUNDS_MAX {
+        thread::yield_now();
+        let now = waiting();
+        if now == seen || now >= expected {
+            return;
+        }
+        seen = now;
     }
 }
 
 /// The same as a task, for simulation: a sync takes simulated time, and what the keeper does is done in between.
 pub(super) async fn run_task(shared: Arc<Shared>, delay: SyncDelay) {
     loop {
+        if shared.is_failed() {
+            return;
+        }
         let block = {
             let mut state = shared.state.lock();
-            if state.failure.is_some() {
-                return;
-            }
             let block = state.take_block();
             if block.is_none() {
                 if state.closed {
@@ -76,11 +102,10 @@ pub(super) fn flush(shared: &Shared) {
         shared.complete(block, result);
     }
     loop {
-        let block = {
-            let mut state = shared.state.lock();
-            if state.failure.is_some() { None } else { state.take_block() }
-        };
-        let Some(block) = block else { return };
+        if shared.is_failed() {
+            return;
+        }
+        let Some(block) = shared.state.lock().take_block() else { return };
         let result = shared.write(&block).and_then(|()| shared.sync(&block));
         shared.complete(block, result);
     }

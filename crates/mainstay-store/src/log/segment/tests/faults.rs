@@ -1,0 +1,152 @@
+//! A disk that refuses: every error is clear, and nothing that was acknowledged is lost.
+
+use super::*;
+use crate::disk::sim::{DiskOp, Fault};
+
+#[test]
+fn a_failed_write_or_sync_stops_the_log_until_it_is_opened_anew() {
+    for op in [DiskOp::Write, DiskOp::Sync] {
+        for crash in [false, true] {
+            let disk = SimDisk::new(3);
+            let log = open(&disk).unwrap();
+            append(&log, A, 1..20);
+            disk.inject(Fault::on(op).path(".segment"));
+            let (called, wait) = mpsc::sync_channel(10);
+            let mut accepted = 0;
+            for index in 20..25 {
+                let called = called.clone();
+                let mut batch = LogBatch::new();
+                batch.append(A, index, vec![entry(index)]);
+                let done = Box::new(move |result: Result<()>| called.send(result).unwrap());
+                accepted += usize::from(log.submit(batch, done).is_ok());
+            }
+            for _ in 0..accepted {
+                let error = wait.recv().unwrap().unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Fatal);
+                assert!(error.to_string().contains("injected fault"), "{error}");
+                assert!(error.to_string().contains("0000000001.segment"), "{error}");
+            }
+            let error = write(&log, |batch| _ = batch.hard_state(A, "x".into())).unwrap_err();
+            assert!(error.kind() == ErrorKind::Fatal && error.to_string().contains("injected fault"), "{error}");
+            drop(log);
+            if crash {
+                disk.crash();
+            }
+            let log = open(&disk).unwrap();
+            let next = log.group(A).next;
+            assert!(next >= 20);
+            expect(&log, A, 1..next);
+            append(&log, A, next..next + 5);
+            drop(log);
+            // What is found once stays, even if an earlier sync had failed.
+            disk.crash();
+            expect(&open(&disk).unwrap(), A, 1..next + 5);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_a_batch_and_changes_nothing() {
+    let disk = SimDisk::new(0);
+    let log = open(&disk).unwrap();
+    append(&log, A, 1..10);
+    disk.set_capacity(Some(disk.used_bytes()));
+    let mut index = 10;
+    let error = loop {
+        match write(&log, |batch| _ = batch.append(A, index, vec![entry(index)])) {
+            Ok(()) => index += 1,
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+    assert!(error.to_string().contains("/log") && error.to_string().contains("free room"), "{error}");
+    expect(&log, A, 1..index);
+    // What frees room, or says who may lead, is still taken.
+    write(&log, |batch| _ = batch.hard_state(A, "vote".into())).unwrap();
+    write(&log, |batch| _ = batch.compact(A, 5, "five".into())).unwrap();
+    drop(log);
+    let log = open(&disk).unwrap();
+    expect(&log, A, 6..index);
+    assert!(write(&log, |batch| _ = batch.append(A, index, vec![entry(index)])).is_err());
+    disk.set_capacity(None);
+    append(&log, A, index..index + 100);
+    expect(&log, A, 6..index + 100);
+}
+
+#[test]
+fn opening_without_permission_room_or_a_lock_says_so() {
+    let denied = |op| {
+        let disk = SimDisk::new(0);
+        append(&open(&disk).unwrap(), A, 1..3);
+        disk.inject(Fault::on(op).times(u64::MAX).kind(io::ErrorKind::PermissionDenied));
+        let error = open(&disk).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Fatal);
+        assert!(error.to_string().contains("/log") && error.to_string().contains("permission"), "{error}");
+        disk.heal();
+        expect(&open(&disk).unwrap(), A, 1..3);
+    };
+    for op in [DiskOp::Open, DiskOp::List, DiskOp::CreateDir, DiskOp::Lock, DiskOp::Read] {
+        denied(op);
+    }
+    let disk = SimDisk::new(0);
+    disk.set_capacity(Some(20 << 10));
+    assert_eq!(open(&disk).unwrap_err().kind(), ErrorKind::StorageFull);
+    disk.set_capacity(None);
+    let log = open(&disk).unwrap();
+    let error = open(&disk).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("folder /log") && error.to_string().contains("stop it first"), "{error}");
+    drop(log);
+    open(&disk).unwrap();
+}
+
+#[test]
+fn limits_are_kept() {
+    let disk = SimDisk::new(0);
+    let options = LogOptions { batch_bytes_max: 100_000, queue_bytes_max: 150_000, ..task_options() };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let log = SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), options).unwrap();
+        let submit = |index, bytes: usize| {
+            let mut batch = LogBatch::new();
+            batch.append(A, index, vec![Bytes::from(vec![1; bytes])]);
+            log.submit(batch, Box::new(|result| result.unwrap())).map_err(|error| error.kind())
+        };
+        assert_eq!(submit(1, 100_000), Err(ErrorKind::TooLarge));
+        // Larger than a segment: it gets one of its own.
+        submit(1, 90_000).unwrap();
+        assert_eq!(submit(2, 90_000), Err(ErrorKind::Overloaded));
+        assert_eq!(log.group(A).next, 2);
+        while submit(2, 90_000).is_err() {
+            mainstay_core::time::sleep(mainstay_core::time::Duration::from_millis(1)).await;
+        }
+        drop(log);
+    });
+    let log = open(&disk).unwrap();
+    assert_eq!(log.read(A, 1..3, usize::MAX).unwrap(), vec![Bytes::from(vec![1; 90_000]); 2]);
+}
+
+#[test]
+fn those_who_wait_together_share_a_sync() {
+    let disk = SimDisk::new(0);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    runtime.block_on(async {
+        let log = SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), task_options()).unwrap();
+        let before = disk.syncs();
+        let (called, mut wait) = tokio::sync::mpsc::channel(100);
+        for index in 0..50 {
+            let called = called.clone();
+            let mut batch = LogBatch::new();
+            batch.append(A, index, vec![entry(index)]);
+            log.submit(batch, Box::new(move |result| called.try_send(result).unwrap())).unwrap();
+        }
+        for _ in 0..50 {
+            wait.recv().await.unwrap().unwrap();
+        }
+        assert_eq!(disk.syncs() - before, 1);
+    });
+}
+
+fn task_options() -> LogOptions {
+    LogOptions { driver: Driver::Task { sync_delay: SyncDelay::default() }, ..small() }
+}

@@ -1,0 +1,124 @@
+//! The node log as a whole: with a second process, and with files that an earlier build has written.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, mpsc};
+
+use bytes::Bytes;
+use mainstay_core::{ErrorKind, Result};
+use mainstay_store::disk::RealDisk;
+use mainstay_store::log::{GroupId, LogBatch, LogOptions, NodeLog, SegmentLog};
+
+const A: GroupId = GroupId(1);
+const B: GroupId = GroupId(2);
+/// Tells the test binary, started once more, that it is the second process.
+const FOLDER_VARIABLE: &str = "NODE_LOG_TEST_FOLDER";
+
+fn open(dir: &Path) -> Result<SegmentLog> {
+    SegmentLog::open(Arc::new(RealDisk), dir, LogOptions { segment_bytes: 16 << 10, ..LogOptions::default() })
+}
+
+fn write(log: &SegmentLog, fill: impl FnOnce(&mut LogBatch)) {
+    let mut batch = LogBatch::new();
+    fill(&mut batch);
+    let (called, wait) = mpsc::sync_channel(1);
+    log.submit(batch, Box::new(move |result| called.send(result).unwrap())).unwrap();
+    wait.recv().unwrap().unwrap();
+}
+
+#[test]
+fn a_second_process_is_told_that_the_folder_is_in_use() {
+    if let Some(dir) = std::env::var_os(FOLDER_VARIABLE) {
+        let error = open(Path::new(&dir)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict);
+        let text = error.to_string();
+        assert!(text.contains(&*dir.to_string_lossy()) && text.contains("in use by another process"), "{text}");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let log = open(dir.path()).unwrap();
+    write(&log, |batch| _ = batch.append(A, 1, vec!["entry".into()]));
+    let second = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_second_process_is_told_that_the_folder_is_in_use"])
+        .env(FOLDER_VARIABLE, dir.path())
+        .output()
+        .unwrap();
+    let output = String::from_utf8_lossy(&second.stdout);
+    assert!(second.status.success() && output.contains("1 passed"), "{output}");
+    drop(log);
+    assert_eq!(open(dir.path()).unwrap().group(A).next, 2);
+}
+
+#[test]
+fn a_file_in_the_place_of_the_folder_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    std::fs::write(&file, "no folder").unwrap();
+    let error = open(&file).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Fatal);
+    assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
+}
+
+/// What the kept files of version 1 hold. They were written by `write_golden`.
+fn expect_golden(log: &SegmentLog) {
+    assert_eq!(log.groups(), [A, B]);
+    let view = log.group(A);
+    assert_eq!((view.first, view.next), (3, 91));
+    assert_eq!((view.hard_state.unwrap(), view.mark.unwrap()), (Bytes::from("term 7"), Bytes::from("through 2")));
+    let entries = log.read(A, 3..91, usize::MAX).unwrap();
+    for (index, entry) in (3u64..).zip(&entries) {
+        assert_eq!(*entry, golden_entry(index));
+    }
+    let view = log.group(B);
+    assert_eq!((view.first, view.next, view.hard_state, view.mark), (5, 7, None, None));
+    assert_eq!(log.read(B, 5..7, usize::MAX).unwrap(), [Bytes::from(vec![0; 2000]), Bytes::from("last")]);
+}
+
+fn golden_entry(index: u64) -> Bytes {
+    Bytes::from(format!("entry {index} of version 1 {}", "=".repeat(index as usize)))
+}
+
+fn write_golden(dir: &Path) {
+    let log = open(dir).unwrap();
+    for index in 1..100 {
+        write(&log, |batch| _ = batch.append(A, index, vec![golden_entry(index)]));
+    }
+    write(&log, |batch| {
+        batch.truncate(A, 91).hard_state(A, "term 7".into()).compact(A, 2, "through 2".into());
+    });
+    // A block that is masked, and a group that comes and goes.
+    write(&log, |batch| _ = batch.append(B, 5, vec![vec![0; 2000].into()]).append(GroupId(3), 1, vec!["x".into()]));
+    write(&log, |batch| _ = batch.append(B, 6, vec!["last".into()]).remove(GroupId(3)));
+}
+
+fn golden_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/node-log-v1")
+}
+
+#[test]
+fn files_of_version_1_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for entry in std::fs::read_dir(golden_folder()).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+    }
+    expect_golden(&open(dir.path()).unwrap());
+    // Opening has not changed what is there, and what today's build writes from it can be read, too.
+    let log = open(dir.path()).unwrap();
+    write(&log, |batch| _ = batch.hard_state(B, "today".into()));
+    drop(log);
+    assert_eq!(open(dir.path()).unwrap().group(B).hard_state.unwrap(), "today");
+}
+
+#[test]
+fn todays_files_hold_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    write_golden(dir.path());
+    expect_golden(&open(dir.path()).unwrap());
+    for entry in std::fs::read_dir(golden_folder()).unwrap() {
+        let name = entry.unwrap().file_name();
+        let (kept, now) = (std::fs::read(golden_folder().join(&name)), std::fs::read(dir.path().join(&name)));
+        assert!(kept.unwrap() == now.unwrap(), "{name:?} is written differently: that needs a new version");
+    }
+}
