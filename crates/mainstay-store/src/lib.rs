@@ -1,5 +1,5 @@
 //! What a node keeps: the [node log](log), which all its persisted replicas share, and the [state stores](state),
-//! which hold what the log has been applied to. Both stand on the [disk](disk) seam, so that both run on a
+//! which hold what the log has been applied to. Both stand on the [disk] seam, so that both run on a
 //! simulated disk that loses what was not synced.
 //!
 //! Nothing here knows about consensus, partitions or collections: groups, indexes, keys and values are numbers and
