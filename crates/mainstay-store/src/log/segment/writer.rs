@@ -11,13 +11,15 @@ use super::shared::Shared;
 
 /// How often the writer lets others run before it goes on with what it has.
 const COMPANY_ROUNDS_MAX: usize = 16;
+/// From this many on a sync is well used anyway, and the time is better spent on it than on waiting.
+const COMPANY_MAX: usize = 256;
 
 /// Writes blocks until the log is closed and nothing waits, or it has failed. While a block is synced the next one
 /// gathers.
 pub(super) fn run_thread(shared: &Shared) {
     let mut called = 0;
     loop {
-        if called > 1 {
+        if (2..=COMPANY_MAX).contains(&called) {
             await_company(shared, called);
         }
         if shared.is_failed() {
