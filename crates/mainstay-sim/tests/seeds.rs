@@ -1,0 +1,58 @@
+//! Some seeds, as part of the ordinary tests; the command line runs as many as one likes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::sync::mpsc;
+
+use mainstay_sim::{Report, Settings, run};
+
+/// Every event of a run, and what came of it.
+fn traced(seed: u64) -> (Vec<String>, Report) {
+    let (send, lines) = mpsc::sync_channel(1_000_000);
+    let sink = Box::new(move |line: &str| send.send(line.to_owned()).unwrap());
+    let report = run(Settings { seed, sink: Some(sink), ..Settings::default() });
+    (lines.into_iter().collect(), report)
+}
+
+#[test]
+fn no_checker_objects() {
+    for seed in 1..=15 {
+        let report = run(Settings { seed, ..Settings::default() });
+        assert_eq!(report.violation, None, "seed {seed}");
+        assert!(report.acknowledged > 0, "seed {seed} shows nothing: no commit was acknowledged");
+    }
+}
+
+#[test]
+fn three_and_five_replicas_with_every_kind_of_trouble() {
+    let reports: Vec<Report> = (100..120).map(|seed| run(Settings { seed, ..Settings::default() })).collect();
+    assert!(reports.iter().all(|report| report.violation.is_none()), "{reports:?}");
+    for replicas in [3, 5] {
+        assert!(reports.iter().any(|report| report.replicas == replicas), "no run with {replicas} replicas");
+    }
+    let sum = |count: fn(&Report) -> u64| reports.iter().map(count).sum::<u64>();
+    assert!(sum(|report| report.troubles.crashes) > 0);
+    assert!(sum(|report| report.troubles.network_troubles) > 0);
+    assert!(sum(|report| report.troubles.member_changes) > 0);
+    assert!(sum(|report| report.troubles.hand_overs) > 0);
+    assert!(sum(|report| report.unknown) > 0, "no commit was interrupted");
+    assert!(sum(|report| report.reads) > 0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run_event_for_event() {
+    for seed in 20..26 {
+        let (first, first_report) = traced(seed);
+        // On another thread: nothing may depend on what a thread brings along.
+        let (second, second_report) = std::thread::spawn(move || traced(seed)).join().unwrap();
+        assert!(first.len() > 100, "seed {seed} has hardly any events");
+        for (number, (one, other)) in first.iter().zip(&second).enumerate() {
+            assert_eq!(one, other, "seed {seed}, event {number}");
+        }
+        assert_eq!(first_report, second_report);
+    }
+}
+
+#[test]
+fn different_seeds_give_different_runs() {
+    assert_ne!(run(Settings { seed: 1, ..Settings::default() }).digest, run(Settings { seed: 2, ..Settings::default() }).digest);
+}
