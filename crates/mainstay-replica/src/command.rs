@@ -13,25 +13,25 @@ use crate::wire::VERSION;
 const POSITION_BITS: u32 = 16;
 
 /// How many commits one entry can hold.
-pub const COMMITS_PER_ENTRY_MAX: usize = 1 << POSITION_BITS;
+pub(crate) const COMMITS_PER_ENTRY_MAX: usize = 1 << POSITION_BITS;
 
 /// The bytes in front of the commits.
 const HEADER_BYTES: usize = 1 + 8 + 4;
 
 /// The sequence number of a commit: the index of its entry and its place within it.
-pub fn sequence_number(index: u64, position: usize) -> SequenceNumber {
+pub(crate) fn sequence_number(index: u64, position: usize) -> SequenceNumber {
     SequenceNumber(index << POSITION_BITS | position as u64)
 }
 
 /// Puts a command together.
 #[derive(Debug)]
-pub struct CommandBuilder {
+pub(crate) struct CommandBuilder {
     buffer: BytesMut,
     commits: u32,
 }
 
 impl CommandBuilder {
-    pub fn new(epoch: Epoch, capacity: usize) -> Self {
+    pub(crate) fn new(epoch: Epoch, capacity: usize) -> Self {
         let mut buffer = BytesMut::with_capacity(HEADER_BYTES + capacity);
         buffer.put_u8(VERSION);
         buffer.put_u64_le(epoch.0);
@@ -40,7 +40,7 @@ impl CommandBuilder {
     }
 
     /// Adds a commit: one or several write batches that are applied together.
-    pub fn push<'a>(&mut self, batches: impl ExactSizeIterator<Item = &'a [u8]>) {
+    pub(crate) fn push<'a>(&mut self, batches: impl ExactSizeIterator<Item = &'a [u8]>) {
         self.buffer.put_u32_le(batches.len() as u32);
         for batch in batches {
             crate::wire::put_bytes(&mut self.buffer, batch);
@@ -48,7 +48,7 @@ impl CommandBuilder {
         self.commits += 1;
     }
 
-    pub fn finish(mut self) -> Bytes {
+    pub(crate) fn finish(mut self) -> Bytes {
         self.buffer[9..HEADER_BYTES].copy_from_slice(&self.commits.to_le_bytes());
         self.buffer.freeze()
     }
@@ -56,19 +56,21 @@ impl CommandBuilder {
 
 /// A command that was checked as a whole and can be applied.
 #[derive(Debug)]
-pub struct ParsedCommand<'a> {
+pub(crate) struct ParsedCommand<'a> {
     pub epoch: Epoch,
     batches: Vec<WriteBatchRef<'a>>,
 }
 
 impl<'a> ParsedCommand<'a> {
-    pub fn parse(bytes: &'a [u8]) -> Result<Self> {
+    pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut rest = bytes;
         let version = take(&mut rest, 1)?[0];
         if version != VERSION {
             return Err(Error::new(
                 ErrorKind::UnknownVersion,
-                format!("command has format version {version}, this build reads {VERSION}: run the build that wrote it"),
+                format!(
+                    "command has format version {version}, this build reads {VERSION}: run the build that wrote it"
+                ),
             ));
         }
         let epoch = Epoch(take_u64(&mut rest)?);
@@ -90,7 +92,7 @@ impl<'a> ParsedCommand<'a> {
     }
 
     /// All writes, in order.
-    pub fn writes(&self) -> impl Iterator<Item = Write<'_>> {
+    pub(crate) fn writes(&self) -> impl Iterator<Item = Write<'_>> {
         self.batches.iter().flat_map(WriteBatchRef::iter)
     }
 }

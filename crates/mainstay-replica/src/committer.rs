@@ -16,7 +16,7 @@ use crate::raft::{Command, Raft, Reply, WriteResult};
 /// While entries are on their way to the disk and the quorum, what arrives waits and becomes the next entry: the busier
 /// it gets, the more commits share an entry.
 #[derive(Debug)]
-pub struct Committer {
+pub(crate) struct Committer {
     set: SetId,
     options: CommitOptions,
     shared: Mutex<Shared>,
@@ -29,6 +29,8 @@ struct Shared {
     /// The epoch in which this replica is primary, if it is.
     open: Option<Epoch>,
     hint: Option<NodeId>,
+    /// Why the replica does not run any more.
+    stopped: Option<String>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
     flights: BTreeMap<u64, Arc<Flight>>,
@@ -37,7 +39,7 @@ struct Shared {
 
 /// One caller's commit: one or several write batches that are applied together.
 #[derive(Debug)]
-pub struct Commit {
+pub(crate) struct Commit {
     pub batches: Vec<WriteBatch>,
     /// The epoch that the caller has been reading in; a commit in any other is refused.
     pub epoch: Option<Epoch>,
@@ -63,12 +65,12 @@ struct Flight {
 }
 
 impl Committer {
-    pub fn new(set: SetId, options: CommitOptions) -> Self {
+    pub(crate) fn new(set: SetId, options: CommitOptions) -> Self {
         Self { set, options, shared: Mutex::default(), wake: Notify::new(), settled: Notify::new() }
     }
 
     /// Commits and waits until the commit is durable on a quorum and applied here.
-    pub async fn commit(&self, commit: Commit) -> Result<SequenceNumber> {
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<SequenceNumber> {
         let bytes = commit.bytes();
         if bytes > self.options.commit_bytes_max {
             return Err(Error::new(
@@ -89,7 +91,7 @@ impl Committer {
 
     fn enqueue(&self, commit: Commit, bytes: usize) -> Result<oneshot::Receiver<Result<SequenceNumber>>> {
         let mut shared = self.shared.lock();
-        let Some(open) = shared.open else { return Err(self.not_primary(shared.hint)) };
+        let Some(open) = shared.open else { return Err(self.refusal(&shared)) };
         if commit.epoch.is_some_and(|epoch| epoch != open) {
             return Err(self.not_primary(shared.hint));
         }
@@ -115,18 +117,18 @@ impl Committer {
     }
 
     /// Starts to accept commits: this replica is primary in an epoch.
-    pub fn open(&self, epoch: Epoch) {
+    pub(crate) fn open(&self, epoch: Epoch) {
         let mut shared = self.shared.lock();
         shared.open = Some(epoch);
     }
 
     /// Where callers are sent while this replica is not primary.
-    pub fn point_to(&self, primary: Option<NodeId>) {
+    pub(crate) fn point_to(&self, primary: Option<NodeId>) {
         self.shared.lock().hint = primary;
     }
 
     /// Stops accepting commits. What waits has not happened; what is in flight may or may not happen.
-    pub fn close(&self, hint: Option<NodeId>) {
+    pub(crate) fn close(&self, hint: Option<NodeId>) {
         let (waiting, flights) = {
             let mut shared = self.shared.lock();
             shared.open = None;
@@ -144,18 +146,31 @@ impl Committer {
         }
     }
 
+    /// Refuses all further commits: the replica has stopped, and why.
+    pub(crate) fn stop(&self, why: String) {
+        self.shared.lock().stopped.get_or_insert(why);
+        self.close(None);
+    }
+
+    fn refusal(&self, shared: &Shared) -> Error {
+        match &shared.stopped {
+            Some(why) => stopped(self.set, why),
+            None => self.not_primary(shared.hint),
+        }
+    }
+
     /// True if nothing that was proposed is without an outcome.
-    pub fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.shared.lock().flights.is_empty()
     }
 
     /// Waits for a change that may have settled everything.
-    pub async fn settled(&self) {
+    pub(crate) async fn settled(&self) {
         self.settled.notified().await;
     }
 
     /// Proposes what waits, entry by entry, until the task is stopped.
-    pub async fn run(self: Arc<Self>, raft: Raft) {
+    pub(crate) async fn run(self: Arc<Self>, raft: Raft) {
         loop {
             let Some((flight, command)) = self.next() else {
                 self.wake.notified().await;
@@ -244,8 +259,13 @@ impl Committer {
     }
 }
 
+/// The error of a replica that does not run any more.
+pub(crate) fn stopped(set: SetId, why: &str) -> Error {
+    Error::fatal(format!("the replica of set {set} has stopped: {why}; mend the cause and open it again"))
+}
+
 /// The error of a replica that is not the primary.
-pub fn not_primary(set: SetId, hint: Option<NodeId>) -> Error {
+pub(crate) fn not_primary(set: SetId, hint: Option<NodeId>) -> Error {
     let place = hint.map_or_else(|| "unknown".to_owned(), |node| node.to_string());
     Error::new(
         ErrorKind::NotPrimary { hint },

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use mainstay_store::state::Mark;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -9,12 +10,13 @@ const MILESTONE_BYTES: u64 = 256 << 10;
 
 /// Keeps an eye on how much was logged and applied since the last checkpoint, and says when the next one is due.
 #[derive(Debug)]
-pub struct Growth {
+pub(crate) struct Growth {
     checkpoint_bytes: u64,
     unsaved: AtomicU64,
     due: AtomicBool,
     wake: Notify,
     logged: Mutex<Logged>,
+    announced: Mutex<Option<Mark>>,
 }
 
 #[derive(Debug, Default)]
@@ -31,18 +33,19 @@ struct Milestone {
 }
 
 impl Growth {
-    pub fn new(checkpoint_bytes: u64) -> Self {
+    pub(crate) fn new(checkpoint_bytes: u64) -> Self {
         Self {
             checkpoint_bytes,
             unsaved: AtomicU64::new(0),
             due: AtomicBool::new(false),
             wake: Notify::new(),
             logged: Mutex::default(),
+            announced: Mutex::default(),
         }
     }
 
     /// An entry of so many bytes was applied.
-    pub fn logged(&self, index: u64, bytes: usize) {
+    pub(crate) fn logged(&self, index: u64, bytes: usize) {
         let mut logged = self.logged.lock();
         logged.total += bytes as u64;
         let total = logged.total;
@@ -52,7 +55,7 @@ impl Growth {
     }
 
     /// So many bytes are applied and not in a checkpoint.
-    pub fn applied(&self, unsaved: u64) {
+    pub(crate) fn applied(&self, unsaved: u64) {
         self.unsaved.store(unsaved, Ordering::Relaxed);
         if unsaved >= self.checkpoint_bytes && !self.due.swap(true, Ordering::Relaxed) {
             self.wake.notify_one();
@@ -60,23 +63,33 @@ impl Growth {
     }
 
     /// The bytes that the next crash would have to replay from the log.
-    pub fn unsaved(&self) -> u64 {
+    pub(crate) fn unsaved(&self) -> u64 {
         self.unsaved.load(Ordering::Relaxed)
     }
 
     /// Waits until a checkpoint is due by size.
-    pub async fn checkpoint_due(&self) {
+    pub(crate) async fn checkpoint_due(&self) {
         self.wake.notified().await;
     }
 
+    /// A checkpoint was made; openraft is to hear of it.
+    pub(crate) fn announce_checkpoint(&self, mark: Mark) {
+        *self.announced.lock() = Some(mark);
+    }
+
+    /// The checkpoint that openraft has not heard of yet.
+    pub(crate) fn take_checkpoint(&self) -> Option<Mark> {
+        self.announced.lock().take()
+    }
+
     /// A checkpoint was attempted; the next one may become due.
-    pub fn checkpoint_done(&self, unsaved: u64) {
+    pub(crate) fn checkpoint_done(&self, unsaved: u64) {
         self.due.store(false, Ordering::Relaxed);
         self.applied(unsaved);
     }
 
     /// How far the log may be cut if `keep_bytes` before `checkpoint` (an index) are to stay for those who lag behind.
-    pub fn compactable(&self, checkpoint: u64, keep_bytes: u64) -> Option<u64> {
+    pub(crate) fn compactable(&self, checkpoint: u64, keep_bytes: u64) -> Option<u64> {
         let mut logged = self.logged.lock();
         let end = logged.milestones.iter().rev().find(|milestone| milestone.index <= checkpoint)?.total;
         let cut = *logged.milestones.iter().rev().find(|milestone| milestone.total + keep_bytes <= end)?;

@@ -167,12 +167,7 @@ impl Host {
     }
 }
 
-fn open_store(
-    disk: Arc<dyn Disk>,
-    folder: &Path,
-    set: SetId,
-    options: &HostOptions,
-) -> Result<Arc<dyn StateStore>> {
+fn open_store(disk: Arc<dyn Disk>, folder: &Path, set: SetId, options: &HostOptions) -> Result<Arc<dyn StateStore>> {
     let path: PathBuf = folder.join(format!("{set}.redb"));
     let share = usize::from(options.sets_per_level);
     let options = DiskStoreOptions {

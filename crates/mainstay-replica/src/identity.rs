@@ -16,14 +16,14 @@ const BYTES: usize = 8 + 1 + 8 + 2 + 4;
 /// Whose data a folder holds, and how partitions are mapped to sets in it. Written once; the bytes are in
 /// `docs/internals/replica.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HostIdentity {
+pub(crate) struct HostIdentity {
     pub node: NodeId,
     pub sets_per_level: u16,
 }
 
 impl HostIdentity {
     /// Writes the identity into a new folder, or checks that the folder's is the same.
-    pub fn check_or_create(self, disk: &dyn Disk, folder: &Path) -> Result<()> {
+    pub(crate) fn check_or_create(self, disk: &dyn Disk, folder: &Path) -> Result<()> {
         disk.create_dir_all(folder).map_err(|error| folder_error(folder, error))?;
         let path = folder.join(FILE);
         let names = disk.list(folder).map_err(|error| folder_error(folder, error))?;

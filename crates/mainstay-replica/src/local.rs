@@ -7,7 +7,7 @@ use crate::standing::{Role, Standing};
 
 /// The set of a node's partitions of level none: no log and no peers, a commit is an apply.
 #[derive(Debug)]
-pub struct LocalSet {
+pub(crate) struct LocalSet {
     id: SetId,
     store: MemoryStore,
     next: Mutex<u64>,
@@ -15,28 +15,28 @@ pub struct LocalSet {
 }
 
 impl LocalSet {
-    pub fn new(id: SetId, node: NodeId) -> Self {
+    pub(crate) fn new(id: SetId, node: NodeId) -> Self {
         let standing = Standing { role: Role::Primary, epoch: Epoch(1), primary: Some(node) };
         Self { id, store: MemoryStore::new(), next: Mutex::new(1), standing: watch::Sender::new(standing) }
     }
 
-    pub fn id(&self) -> SetId {
+    pub(crate) fn id(&self) -> SetId {
         self.id
     }
 
-    pub fn store(&self) -> &dyn StateStore {
+    pub(crate) fn store(&self) -> &dyn StateStore {
         &self.store
     }
 
-    pub fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         *self.standing.borrow()
     }
 
-    pub fn watch(&self) -> watch::Receiver<Standing> {
+    pub(crate) fn watch(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
     }
 
-    pub fn commit(&self, batches: &[WriteBatch]) -> Result<SequenceNumber> {
+    pub(crate) fn commit(&self, batches: &[WriteBatch]) -> Result<SequenceNumber> {
         let mut next = self.next.lock();
         let mark = Mark { index: *next, note: bytes::Bytes::new() };
         self.store.apply(mark, &mut batches.iter().flat_map(WriteBatch::iter))?;

@@ -20,18 +20,18 @@ const READ_BYTES_MAX: usize = 4 << 20;
 /// Truncating and compacting do not wait for the disk: the node log makes batches durable in order, so whatever is
 /// appended or voted afterwards is durable only together with them.
 #[derive(Debug, Clone)]
-pub struct LogStorage {
+pub(crate) struct LogStorage {
     log: Arc<dyn NodeLog>,
     group: GroupId,
 }
 
 impl LogStorage {
-    pub fn new(log: Arc<dyn NodeLog>, group: GroupId) -> Self {
+    pub(crate) fn new(log: Arc<dyn NodeLog>, group: GroupId) -> Self {
         Self { log, group }
     }
 
     /// True if this group was ever written.
-    pub fn is_pristine(&self) -> bool {
+    pub(crate) fn is_pristine(&self) -> bool {
         let view = self.log.group(self.group);
         view.hard_state.is_none() && view.mark.is_none() && view.next == view.first
     }
@@ -57,9 +57,7 @@ impl LogStorage {
         start.max(view.first)..end.min(view.next)
     }
 
-    fn submit(&self, fill: impl FnOnce(&mut LogBatch), done: Done) -> io::Result<()> {
-        let mut batch = LogBatch::new();
-        fill(&mut batch);
+    fn submit(&self, batch: LogBatch, done: Done) -> io::Result<()> {
         self.log.submit(batch, done).map_err(into_io)
     }
 
@@ -84,7 +82,7 @@ fn decode_mark(mark: Bytes) -> io::Result<LogId> {
 }
 
 /// Openraft speaks `io::Error`; ours travels inside it.
-pub fn into_io(error: Error) -> io::Error {
+pub(crate) fn into_io(error: Error) -> io::Error {
     let kind = match error.kind() {
         ErrorKind::Corrupt | ErrorKind::UnknownVersion => io::ErrorKind::InvalidData,
         ErrorKind::StorageFull => io::ErrorKind::StorageFull,
@@ -195,10 +193,9 @@ impl RaftLogStorage<Types> for LogStorage {
         bytes::BufMut::put_u8(&mut state, wire::VERSION);
         wire::put_vote(&mut state, vote);
         let (done, durable) = tokio::sync::oneshot::channel();
-        self.submit(
-            |batch| drop(batch.hard_state(self.group, state.freeze())),
-            Box::new(move |result| drop(done.send(result))),
-        )?;
+        let mut batch = LogBatch::new();
+        batch.hard_state(self.group, state.freeze());
+        self.submit(batch, Box::new(move |result| drop(done.send(result))))?;
         match durable.await {
             Ok(result) => result.map_err(into_io),
             Err(_) => Err(io::Error::other("the node log was closed before the vote was durable")),
@@ -222,21 +219,24 @@ impl RaftLogStorage<Types> for LogStorage {
             callback.io_completed(Ok(()));
             return Ok(());
         };
-        self.submit(
-            |batch| drop(batch.append(self.group, first, records)),
-            Box::new(move |result| callback.io_completed(result.map_err(into_io))),
-        )
+        let mut batch = LogBatch::new();
+        batch.append(self.group, first, records);
+        self.submit(batch, Box::new(move |result| callback.io_completed(result.map_err(into_io))))
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
         let from = last.map_or(0, |id| id.index + 1);
-        self.submit(|batch| drop(batch.truncate(self.group, from)), Box::new(drop))
+        let mut batch = LogBatch::new();
+        batch.truncate(self.group, from);
+        self.submit(batch, Box::new(drop))
     }
 
     async fn purge(&mut self, id: LogId) -> Result<(), io::Error> {
         let mut mark = BytesMut::with_capacity(17);
         bytes::BufMut::put_u8(&mut mark, wire::VERSION);
         wire::put_log_id(&mut mark, &id);
-        self.submit(|batch| drop(batch.compact(self.group, id.index, mark.freeze())), Box::new(drop))
+        let mut batch = LogBatch::new();
+        batch.compact(self.group, id.index, mark.freeze());
+        self.submit(batch, Box::new(drop))
     }
 }

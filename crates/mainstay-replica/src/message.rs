@@ -10,22 +10,34 @@ use crate::wire::{self, Reader, VERSION};
 
 /// A request to a replica.
 #[derive(Debug)]
-pub enum Request {
+pub(crate) enum Request {
     Append(AppendEntriesRequest<Types>),
     Vote(VoteRequest<Types>),
     PreVote(VoteRequest<Types>),
     Transfer(TransferLeaderRequest<Types>),
     /// The next piece of a state; `number` counts from zero within `transfer`, and zero starts over.
-    SnapshotChunk { transfer: u64, number: u64, chunk: Bytes },
+    SnapshotChunk {
+        transfer: u64,
+        number: u64,
+        chunk: Bytes,
+    },
     /// All pieces were sent: put the state in force.
-    SnapshotEnd { transfer: u64, chunks: u64, vote: Vote, meta: SnapshotMeta },
+    SnapshotEnd {
+        transfer: u64,
+        chunks: u64,
+        vote: Vote,
+        meta: SnapshotMeta,
+    },
     /// A new replica on a node asks to be taken in, instead of any older one on that node.
-    Join { replica: ReplicaId, node: NodeId },
+    Join {
+        replica: ReplicaId,
+        node: NodeId,
+    },
 }
 
 /// An answer to a [`Request`].
 #[derive(Debug)]
-pub enum Response {
+pub(crate) enum Response {
     Append(AppendEntriesResponse<Types>),
     Vote(VoteResponse<Types>),
     Done,
@@ -40,13 +52,13 @@ pub enum Response {
 
 /// A request with the replica that it is meant for. A replica that was replaced must not answer for its successor.
 #[derive(Debug)]
-pub struct Envelope {
+pub(crate) struct Envelope {
     pub to: Option<ReplicaId>,
     pub request: Request,
 }
 
 impl Envelope {
-    pub fn encode(&self) -> Bytes {
+    pub(crate) fn encode(&self) -> Bytes {
         let mut buffer = BytesMut::with_capacity(128);
         buffer.put_u8(VERSION);
         buffer.put_u8(self.to.is_some().into());
@@ -93,7 +105,7 @@ impl Envelope {
         buffer.freeze()
     }
 
-    pub fn decode(bytes: Bytes) -> Result<Self> {
+    pub(crate) fn decode(bytes: Bytes) -> Result<Self> {
         let mut reader = Reader::versioned("request of a peer", bytes)?;
         let addressed = reader.flag()?;
         let to = ReplicaId(reader.u64()?);
@@ -101,11 +113,9 @@ impl Envelope {
             0 => Request::Append(append(&mut reader)?),
             1 => Request::Vote(vote_request(&mut reader)?),
             2 => Request::PreVote(vote_request(&mut reader)?),
-            3 => Request::Transfer(TransferLeaderRequest::new(
-                reader.vote()?,
-                reader.u64()?,
-                reader.optional_log_id()?,
-            )),
+            3 => {
+                Request::Transfer(TransferLeaderRequest::new(reader.vote()?, reader.u64()?, reader.optional_log_id()?))
+            }
             4 => Request::SnapshotChunk { transfer: reader.u64()?, number: reader.u64()?, chunk: reader.bytes()? },
             5 => Request::SnapshotEnd {
                 transfer: reader.u64()?,
@@ -125,7 +135,7 @@ impl Envelope {
 }
 
 impl Response {
-    pub fn encode(&self) -> Bytes {
+    pub(crate) fn encode(&self) -> Bytes {
         let mut buffer = BytesMut::with_capacity(64);
         buffer.put_u8(VERSION);
         match self {
@@ -164,7 +174,7 @@ impl Response {
         buffer.freeze()
     }
 
-    pub fn decode(bytes: Bytes) -> Result<Self> {
+    pub(crate) fn decode(bytes: Bytes) -> Result<Self> {
         let mut reader = Reader::versioned("answer of a peer", bytes)?;
         let response = match reader.u8()? {
             0 => Response::Append(AppendEntriesResponse::Success),

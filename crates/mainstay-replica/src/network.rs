@@ -18,7 +18,7 @@ use crate::transport::Transport;
 
 /// Makes openraft's connections out of our transport.
 #[derive(Debug, Clone)]
-pub struct Network {
+pub(crate) struct Network {
     pub transport: Arc<dyn Transport>,
     pub set: SetId,
     /// How long one piece of a snapshot may take to be taken in.
@@ -35,7 +35,7 @@ impl RaftNetworkFactory<Types> for Network {
 
 /// The way to one replica on another node.
 #[derive(Debug)]
-pub struct Peer {
+pub(crate) struct Peer {
     network: Network,
     replica: ReplicaId,
     node: NodeId,

@@ -11,7 +11,7 @@ use crate::state_machine::StateMachine;
 
 /// The configuration of openraft's types: at most one leader per term, so that the term is the epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Types;
+pub(crate) struct Types;
 
 impl openraft::RaftTypeConfig for Types {
     type D = Command;
@@ -35,32 +35,32 @@ impl openraft::RaftTypeConfig for Types {
     type ErrorSource = openraft::impls::BoxedErrorSource;
 }
 
-pub type Raft = openraft::Raft<Types, StateMachine>;
-pub type Vote = openraft::type_config::alias::VoteOf<Types>;
-pub type LogId = openraft::type_config::alias::LogIdOf<Types>;
-pub type Entry = openraft::type_config::alias::EntryOf<Types>;
-pub type Membership = openraft::Membership<u64, Member>;
-pub type StoredMembership = openraft::type_config::alias::StoredMembershipOf<Types>;
-pub type SnapshotMeta = openraft::type_config::alias::SnapshotMetaOf<Types>;
-pub type WriteResult = openraft::raft::ClientWriteResult<Types>;
+pub(crate) type Raft = openraft::Raft<Types, StateMachine>;
+pub(crate) type Vote = openraft::type_config::alias::VoteOf<Types>;
+pub(crate) type LogId = openraft::type_config::alias::LogIdOf<Types>;
+pub(crate) type Entry = openraft::type_config::alias::EntryOf<Types>;
+pub(crate) type Membership = openraft::Membership<u64, Member>;
+pub(crate) type StoredMembership = openraft::type_config::alias::StoredMembershipOf<Types>;
+pub(crate) type SnapshotMeta = openraft::type_config::alias::SnapshotMetaOf<Types>;
+pub(crate) type WriteResult = openraft::raft::ClientWriteResult<Types>;
 
-pub fn vote(term: u64, node: u64, committed: bool) -> Vote {
+pub(crate) fn vote(term: u64, node: u64, committed: bool) -> Vote {
     if committed { Vote::new_committed(term, node) } else { Vote::new(term, node) }
 }
 
-pub fn log_id(term: u64, index: u64) -> LogId {
+pub(crate) fn log_id(term: u64, index: u64) -> LogId {
     LogId::new_term_index(term, index)
 }
 
 /// The node that a replica lives on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Member {
+pub(crate) struct Member {
     pub node: NodeId,
 }
 
 /// What a log entry carries: the commits of many callers, encoded once (see [`crate::command`]).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command(pub Bytes);
+pub(crate) struct Command(pub Bytes);
 
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -70,7 +70,7 @@ impl fmt::Display for Command {
 
 /// What applying an entry answers to who proposed it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Applied {
+pub(crate) struct Applied {
     /// The index of the entry in the log.
     pub index: u64,
     /// False if the entry was proposed in another epoch than it was meant for: nothing of it was applied.
@@ -78,10 +78,10 @@ pub struct Applied {
 }
 
 /// Calls back when a proposal has an outcome.
-pub struct Reply<T>(Box<dyn FnOnce(T) + Send>);
+pub(crate) struct Reply<T>(Box<dyn FnOnce(T) + Send>);
 
 impl<T> Reply<T> {
-    pub fn new(complete: impl FnOnce(T) + Send + 'static) -> Self {
+    pub(crate) fn new(complete: impl FnOnce(T) + Send + 'static) -> Self {
         Self(Box::new(complete))
     }
 }

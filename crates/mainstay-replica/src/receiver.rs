@@ -3,9 +3,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mainstay_core::{Error, task, time};
 use mainstay_store::state::{Import, StateStore};
+use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::raft::VoteResponse;
 use openraft::storage::Snapshot;
-use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::sync::Mutex;
 
 use crate::message::{Request, Response};
@@ -15,7 +15,7 @@ use crate::replica::Identity;
 use crate::state_machine::SnapshotData;
 
 /// Answers what other replicas of the set ask.
-pub struct Receiver {
+pub(crate) struct Receiver {
     identity: Identity,
     raft: Raft,
     store: Arc<dyn StateStore>,
@@ -34,12 +34,12 @@ struct Incoming {
 impl Receiver {
     /// A replica that restarts has forgotten which primary it acknowledged last, and so gives no vote until every lease
     /// that it may have had a part in has run out. A fresh one has acknowledged nobody.
-    pub fn new(identity: Identity, raft: Raft, store: Arc<dyn StateStore>, fresh: bool, timing: Timing) -> Self {
+    pub(crate) fn new(identity: Identity, raft: Raft, store: Arc<dyn StateStore>, fresh: bool, timing: Timing) -> Self {
         let pause = if fresh { time::Duration::ZERO } else { timing.election_timeout_max };
         Self { identity, raft, store, votes_from: time::now() + pause, incoming: Mutex::new(None) }
     }
 
-    pub async fn handle(&self, request: Request) -> Response {
+    pub(crate) async fn handle(&self, request: Request) -> Response {
         match request {
             Request::Append(append) => answer(self.raft.append_entries(append).await, Response::Append),
             Request::Vote(vote) if !self.may_vote(vote.leadership_transfer) => self.refuse_vote(),

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId, task, time};
 use mainstay_store::log::{GroupId, NodeLog};
 use mainstay_store::state::StateStore;
+use openraft::ChangeMembers;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::errors::{ClientWriteError, RaftError};
-use openraft::ChangeMembers;
 use tokio::sync::watch;
 
-use crate::committer::{Commit, Committer, not_primary};
+use crate::committer::{Commit, Committer, not_primary, stopped};
 use crate::growth::Growth;
 use crate::log_storage::LogStorage;
 use crate::message::{Envelope, Request, Response};
@@ -29,6 +29,9 @@ const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(30);
 
 /// How long a new primary may take to show up after the old one handed over.
 const HAND_OVER_TIMEOUT: time::Duration = time::Duration::from_secs(5);
+
+/// How long to wait after a checkpoint that failed.
+const CHECKPOINT_RETRY: time::Duration = time::Duration::from_secs(1);
 
 /// A node's copy of a replica set. Cheap to clone.
 #[derive(Clone)]
@@ -121,9 +124,9 @@ impl Replica {
             Network { transport: transport.clone(), set: identity.set, chunk_timeout: SNAPSHOT_CHUNK_TIMEOUT };
         let config = raft_config(identity.set, &options)?;
         let id = identity.replica.0;
-        let raft = Raft::new(id, Arc::new(config), network, log_storage, state_machine)
-            .await
-            .map_err(|error| Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error))?;
+        let raft = Raft::new(id, Arc::new(config), network, log_storage, state_machine).await.map_err(|error| {
+            Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error)
+        })?;
         let committer = Arc::new(Committer::new(identity.set, options.commit.clone()));
         let keeper = Arc::new(Keeper::new(identity.set, &raft, &options.timing, committer.clone()));
         let receiver = Receiver::new(identity, raft.clone(), store.clone(), fresh, options.timing);
@@ -339,9 +342,9 @@ impl Replica {
     /// Makes the applied state durable now and cuts the log, as happens by itself by size and time.
     ///
     /// # Errors
-    /// `Fatal` if the replica has stopped.
+    /// `StorageFull` or `Fatal` if the state could not be made durable; the replica goes on.
     pub async fn checkpoint(&self) -> Result<()> {
-        checkpoint(&self.inner).await.map_err(|error| self.stopped().with_source(error))
+        checkpoint(&self.inner).await
     }
 
     /// What this replica is and knows.
@@ -400,8 +403,8 @@ impl Replica {
     }
 
     fn stopped(&self) -> Error {
-        let why = self.status().failure.unwrap_or_else(|| "it was stopped".to_owned());
-        Error::fatal(format!("the replica of set {} does not run: {why}; open it again", self.inner.identity.set))
+        let why = self.status().failure.unwrap_or_else(|| "it was shut down".to_owned());
+        stopped(self.inner.identity.set, &why)
     }
 
     fn membership_error(&self, error: RaftError<Types, ClientWriteError<Types>>) -> Error {
@@ -410,11 +413,10 @@ impl Replica {
             RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => {
                 not_primary(set, forward.leader_node.map(|member| member.node))
             }
-            RaftError::APIError(other) => Error::new(
-                ErrorKind::Retry,
-                format!("the members of set {set} cannot be changed at the moment: retry"),
-            )
-            .with_source(other),
+            RaftError::APIError(other) => {
+                Error::new(ErrorKind::Retry, format!("the members of set {set} cannot be changed at the moment: retry"))
+                    .with_source(other)
+            }
             RaftError::Fatal(fatal) => self.stopped().with_source(fatal),
         }
     }
@@ -451,34 +453,36 @@ async fn housekeep(inner: std::sync::Weak<Inner>) {
         else {
             return;
         };
-        drop(time::timeout(interval, growth.checkpoint_due()).await);
+        // By size or by time, whichever comes first.
+        let _ = time::timeout(interval, growth.checkpoint_due()).await;
         let Some(inner) = inner.upgrade() else { return };
         if inner.store.mark() != inner.store.checkpointed()
             && let Err(error) = checkpoint(&inner).await
         {
-            tracing::error!(set = %inner.identity.set, %error, "no checkpoint could be made");
-            return;
+            tracing::error!(set = %inner.identity.set, %error, "no checkpoint could be made; it will be tried again");
+            time::sleep(CHECKPOINT_RETRY).await;
+            inner.growth.checkpoint_done(inner.store.unsaved_bytes());
         }
     }
 }
 
-async fn checkpoint(inner: &Inner) -> Result<(), openraft::errors::Fatal<Types>> {
-    let goal = inner.store.mark().index;
-    inner.raft.trigger().snapshot().await?;
-    let mut data = inner.raft.data_metrics();
-    let reached = async {
-        while data.borrow_watched().snapshot.map_or(0, |id| id.index + 1) < goal {
-            if data.changed().await.is_err() {
-                return;
-            }
-        }
-    };
-    reached.await;
+async fn checkpoint(inner: &Inner) -> Result<()> {
+    let store = inner.store.clone();
+    let durable = task::blocking(move || store.checkpoint()).await?;
+    inner.growth.announce_checkpoint(durable.clone());
     inner.growth.checkpoint_done(inner.store.unsaved_bytes());
+    let stopped = |error: openraft::errors::Fatal<Types>| stopped(inner.identity.set, &error.to_string());
+    inner.raft.trigger().snapshot().await.map_err(stopped)?;
+    let mut data = inner.raft.data_metrics();
+    while data.borrow_watched().snapshot.map_or(0, |id| id.index + 1) < durable.index {
+        if data.changed().await.is_err() {
+            return Ok(());
+        }
+    }
     let keep = inner.options.checkpoint.log_keep_bytes;
-    if let Some(cut) = inner.growth.compactable(inner.store.checkpointed().index, keep) {
+    if let Some(cut) = inner.growth.compactable(durable.index, keep) {
         // The mark's index is one above the entry's.
-        inner.raft.trigger().purge_log(cut.saturating_sub(1)).await?;
+        inner.raft.trigger().purge_log(cut.saturating_sub(1)).await.map_err(stopped)?;
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use openraft::{AsyncRuntime, OptionalSend};
 use openraft_rt_tokio::{TokioInstant, TokioMpsc, TokioMutex, TokioOneshot, TokioRuntime, TokioWatch};
 
 /// What openraft runs on: our seams for tasks and randomness, tokio's clock and channels.
-pub struct ReplicaRuntime(TokioRuntime);
+pub(crate) struct ReplicaRuntime(TokioRuntime);
 
 impl fmt::Debug for ReplicaRuntime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -45,12 +45,13 @@ type Watched<T> = <<crate::runtime::ReplicaRuntime as openraft::AsyncRuntime>::W
 ///
 /// The lease is checked at the moment of every read, so losing it needs no notice; the watch is what deactivates actors
 /// and stops services, and it turns at the latest when the lease has run out.
-pub struct Keeper {
+pub(crate) struct Keeper {
     set: SetId,
     me: u64,
     lease: time::Duration,
     server: Watched<openraft::metrics::RaftServerMetrics<Types>>,
     data: Watched<openraft::metrics::RaftDataMetrics<Types>>,
+    all: Watched<openraft::metrics::RaftMetrics<Types>>,
     committer: Arc<Committer>,
     standing: watch::Sender<Standing>,
     handing_over: AtomicBool,
@@ -59,13 +60,14 @@ pub struct Keeper {
 }
 
 impl Keeper {
-    pub fn new(set: SetId, raft: &Raft, timing: &Timing, committer: Arc<Committer>) -> Self {
+    pub(crate) fn new(set: SetId, raft: &Raft, timing: &Timing, committer: Arc<Committer>) -> Self {
         Self {
             set,
             me: *raft.node_id(),
             lease: timing.lease(),
             server: raft.server_metrics(),
             data: raft.data_metrics(),
+            all: raft.metrics(),
             committer,
             standing: watch::Sender::new(Standing::unknown()),
             handing_over: AtomicBool::new(false),
@@ -74,16 +76,16 @@ impl Keeper {
         }
     }
 
-    pub fn watch(&self) -> watch::Receiver<Standing> {
+    pub(crate) fn watch(&self) -> watch::Receiver<Standing> {
         self.standing.subscribe()
     }
 
-    pub fn standing(&self) -> Standing {
+    pub(crate) fn standing(&self) -> Standing {
         *self.standing.borrow()
     }
 
     /// The epoch, if this replica is primary and its lease holds at this moment.
-    pub fn check(&self) -> Result<Epoch> {
+    pub(crate) fn check(&self) -> Result<Epoch> {
         let standing = self.standing();
         if standing.role == Role::Primary && self.leases_until().is_some_and(|until| time::now() < until) {
             Ok(standing.epoch)
@@ -98,7 +100,7 @@ impl Keeper {
     }
 
     /// Steps back before leadership is handed to another replica, or takes it up again if that came to nothing.
-    pub fn hand_over(&self, on: bool) {
+    pub(crate) fn hand_over(&self, on: bool) {
         self.handing_over.store(on, Ordering::SeqCst);
         self.update();
         self.nudge.notify_one();
@@ -171,7 +173,7 @@ impl Keeper {
     }
 
     /// Keeps the standing up to date until the task is stopped.
-    pub async fn run(self: Arc<Self>) {
+    pub(crate) async fn run(self: Arc<Self>) {
         let mut server = self.server.clone();
         let mut data = self.data.clone();
         loop {
@@ -193,7 +195,12 @@ impl Keeper {
                 () = expiry => {}
             }
         }
+        let why = match &self.all.borrow_watched().running_state {
+            Err(fatal) => fatal.to_string(),
+            Ok(()) => "it was shut down".to_owned(),
+        };
         let _turn = self.turn.lock();
         self.publish(Standing { role: Role::Secondary, primary: None, ..self.standing() });
+        self.committer.stop(why);
     }
 }

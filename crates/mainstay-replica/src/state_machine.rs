@@ -22,7 +22,7 @@ const APPLY_RUN_MAX: usize = 128;
 /// The store's mark holds the index of the last entry applied (plus one, so that zero means none) and, as its note,
 /// that entry's term and the membership in force.
 #[derive(Debug)]
-pub struct StateMachine {
+pub(crate) struct StateMachine {
     store: Arc<dyn StateStore>,
     growth: Arc<Growth>,
     position: Position,
@@ -31,13 +31,13 @@ pub struct StateMachine {
 
 /// Where a state is in the log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Position {
+pub(crate) struct Position {
     pub applied: Option<LogId>,
     pub membership: StoredMembership,
 }
 
 impl Position {
-    pub fn from_mark(mark: &Mark) -> Result<Self> {
+    pub(crate) fn from_mark(mark: &Mark) -> Result<Self> {
         if mark.index == 0 {
             return Ok(Self::default());
         }
@@ -62,7 +62,7 @@ impl Position {
 }
 
 /// A whole state on its way between replicas.
-pub enum SnapshotData {
+pub(crate) enum SnapshotData {
     /// A state of this replica, to be exported.
     Local(Arc<dyn StateSnapshot>),
     /// The state of another replica, received completely and not yet in force.
@@ -70,7 +70,7 @@ pub enum SnapshotData {
 }
 
 impl StateMachine {
-    pub fn new(store: Arc<dyn StateStore>, growth: Arc<Growth>) -> Result<Self> {
+    pub(crate) fn new(store: Arc<dyn StateStore>, growth: Arc<Growth>) -> Result<Self> {
         let mark = store.mark();
         let position = Position::from_mark(&mark)?;
         Ok(Self { store, growth, position, note: mark.note })
@@ -143,7 +143,7 @@ impl RaftStateMachine<Types> for StateMachine {
     }
 
     async fn get_snapshot_builder(&mut self) -> Checkpoint {
-        Checkpoint { store: self.store.clone() }
+        Checkpoint { store: self.store.clone(), made: self.growth.take_checkpoint() }
     }
 
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotData) -> Result<(), io::Error> {
@@ -182,27 +182,27 @@ fn copy(from: &dyn StateSnapshot, to: &dyn StateStore) -> Result<Box<dyn Import>
     Ok(import)
 }
 
-/// Building a snapshot is making a checkpoint: what it covers survives a crash, and the log up to it may go.
+/// Tells openraft how far the state is durable, so that the log up to there may go. The checkpoint itself is made by
+/// who watches over its size and time, because a failed one must not stop the replica.
 #[derive(Debug)]
-pub struct Checkpoint {
+pub(crate) struct Checkpoint {
     store: Arc<dyn StateStore>,
+    made: Option<Mark>,
 }
 
 impl RaftSnapshotBuilder<Types> for Checkpoint {
     type SnapshotData = SnapshotData;
 
     async fn build_snapshot(&mut self) -> Result<SnapshotOf, io::Error> {
-        let store = self.store.clone();
-        let (mark, snapshot) = task::blocking(move || {
-            let mark = store.checkpoint()?;
-            Ok((mark, store.snapshot()?))
-        })
-        .await
-        .map_err(into_io)?;
-        let meta = Position::from_mark(&mark).map_err(into_io)?.meta();
-        Ok(Snapshot { meta, snapshot: SnapshotData::Local(snapshot) })
+        let (store, made) = (self.store.clone(), self.made.take());
+        let build = move || {
+            let mark = made.map_or_else(|| store.checkpoint(), Ok)?;
+            let meta = Position::from_mark(&mark)?.meta();
+            Ok(Snapshot { meta, snapshot: SnapshotData::Local(store.snapshot()?) })
+        };
+        task::blocking(build).await.map_err(into_io)
     }
 }
 
 /// A snapshot in openraft's words.
-pub type SnapshotOf = openraft::type_config::alias::SnapshotOf<Types, SnapshotData>;
+pub(crate) type SnapshotOf = openraft::type_config::alias::SnapshotOf<Types, SnapshotData>;

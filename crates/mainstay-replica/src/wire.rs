@@ -10,21 +10,21 @@ use openraft::EntryPayload;
 use crate::raft::{self, Command, Entry, LogId, Member, Membership, StoredMembership, Vote};
 
 /// The version of the formats below; every record and message starts with it.
-pub const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 1;
 
 const KIND_BLANK: u8 = 0;
 const KIND_COMMAND: u8 = 1;
 const KIND_MEMBERSHIP: u8 = 2;
 
 /// Reads a byte string front to back; every shortage is a `Corrupt` error that names what was expected.
-pub struct Reader {
+pub(crate) struct Reader {
     bytes: Bytes,
     what: &'static str,
 }
 
 impl Reader {
     /// Starts reading after checking the version byte.
-    pub fn versioned(what: &'static str, bytes: Bytes) -> Result<Self> {
+    pub(crate) fn versioned(what: &'static str, bytes: Bytes) -> Result<Self> {
         let mut reader = Self { bytes, what };
         match reader.u8()? {
             VERSION => Ok(reader),
@@ -35,22 +35,22 @@ impl Reader {
         }
     }
 
-    pub fn u8(&mut self) -> Result<u8> {
+    pub(crate) fn u8(&mut self) -> Result<u8> {
         self.need(1)?;
         Ok(self.bytes.get_u8())
     }
 
-    pub fn u32(&mut self) -> Result<u32> {
+    pub(crate) fn u32(&mut self) -> Result<u32> {
         self.need(4)?;
         Ok(self.bytes.get_u32_le())
     }
 
-    pub fn u64(&mut self) -> Result<u64> {
+    pub(crate) fn u64(&mut self) -> Result<u64> {
         self.need(8)?;
         Ok(self.bytes.get_u64_le())
     }
 
-    pub fn flag(&mut self) -> Result<bool> {
+    pub(crate) fn flag(&mut self) -> Result<bool> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -59,21 +59,21 @@ impl Reader {
     }
 
     /// A byte string with its length in front; shares the buffer.
-    pub fn bytes(&mut self) -> Result<Bytes> {
+    pub(crate) fn bytes(&mut self) -> Result<Bytes> {
         let len = self.u32()? as usize;
         self.need(len)?;
         Ok(self.bytes.split_to(len))
     }
 
-    pub fn rest(self) -> Bytes {
+    pub(crate) fn rest(self) -> Bytes {
         self.bytes
     }
 
-    pub fn end(self) -> Result<()> {
+    pub(crate) fn end(self) -> Result<()> {
         if self.bytes.is_empty() { Ok(()) } else { Err(self.bad("bytes after its end")) }
     }
 
-    pub fn bad(&self, found: &str) -> Error {
+    pub(crate) fn bad(&self, found: &str) -> Error {
         Error::corrupt(format!("{} is damaged: found {found}", self.what))
     }
 
@@ -81,20 +81,20 @@ impl Reader {
         if self.bytes.len() < count { Err(self.bad("its end too early")) } else { Ok(()) }
     }
 
-    pub fn vote(&mut self) -> Result<Vote> {
+    pub(crate) fn vote(&mut self) -> Result<Vote> {
         let (term, node, committed) = (self.u64()?, self.u64()?, self.flag()?);
         Ok(raft::vote(term, node, committed))
     }
 
-    pub fn log_id(&mut self) -> Result<LogId> {
+    pub(crate) fn log_id(&mut self) -> Result<LogId> {
         Ok(raft::log_id(self.u64()?, self.u64()?))
     }
 
-    pub fn optional_log_id(&mut self) -> Result<Option<LogId>> {
+    pub(crate) fn optional_log_id(&mut self) -> Result<Option<LogId>> {
         if self.flag()? { Ok(Some(self.log_id()?)) } else { Ok(None) }
     }
 
-    pub fn membership(&mut self) -> Result<Membership> {
+    pub(crate) fn membership(&mut self) -> Result<Membership> {
         let configs = self.u8()?;
         let mut config = Vec::new();
         for _ in 0..configs {
@@ -116,37 +116,37 @@ impl Reader {
         Membership::new(config, nodes).map_err(|error| self.bad("an impossible membership").with_source(error))
     }
 
-    pub fn stored_membership(&mut self) -> Result<StoredMembership> {
+    pub(crate) fn stored_membership(&mut self) -> Result<StoredMembership> {
         let log_id = self.optional_log_id()?;
         Ok(StoredMembership::new(log_id, self.membership()?))
     }
 }
 
-pub fn put_vote(buffer: &mut BytesMut, vote: &Vote) {
+pub(crate) fn put_vote(buffer: &mut BytesMut, vote: &Vote) {
     buffer.put_u64_le(vote.leader_id.term);
     buffer.put_u64_le(vote.leader_id.voted_for);
     buffer.put_u8(vote.committed.into());
 }
 
-pub fn put_log_id(buffer: &mut BytesMut, id: &LogId) {
+pub(crate) fn put_log_id(buffer: &mut BytesMut, id: &LogId) {
     buffer.put_u64_le(id.leader_id.term);
     buffer.put_u64_le(id.index);
 }
 
-pub fn put_optional_log_id(buffer: &mut BytesMut, id: Option<&LogId>) {
+pub(crate) fn put_optional_log_id(buffer: &mut BytesMut, id: Option<&LogId>) {
     buffer.put_u8(id.is_some().into());
     if let Some(id) = id {
         put_log_id(buffer, id);
     }
 }
 
-pub fn put_bytes(buffer: &mut BytesMut, bytes: &[u8]) {
+pub(crate) fn put_bytes(buffer: &mut BytesMut, bytes: &[u8]) {
     // Everything that is sent or logged is bounded far below 4 GiB before it gets here.
     buffer.put_u32_le(bytes.len() as u32);
     buffer.put_slice(bytes);
 }
 
-pub fn put_membership(buffer: &mut BytesMut, membership: &Membership) {
+pub(crate) fn put_membership(buffer: &mut BytesMut, membership: &Membership) {
     let config = membership.get_joint_config();
     buffer.put_u8(config.len() as u8);
     for voters in config {
@@ -160,13 +160,13 @@ pub fn put_membership(buffer: &mut BytesMut, membership: &Membership) {
     }
 }
 
-pub fn put_stored_membership(buffer: &mut BytesMut, stored: &StoredMembership) {
+pub(crate) fn put_stored_membership(buffer: &mut BytesMut, stored: &StoredMembership) {
     put_optional_log_id(buffer, stored.log_id().as_ref());
     put_membership(buffer, stored.membership());
 }
 
 /// The bytes of an entry as they stand in the node log and in an append message. The index is not in it: the place says it.
-pub fn encode_entry(entry: &Entry) -> Bytes {
+pub(crate) fn encode_entry(entry: &Entry) -> Bytes {
     let size = match &entry.payload {
         EntryPayload::Normal(command) => command.0.len(),
         _ => 64,
@@ -188,7 +188,7 @@ pub fn encode_entry(entry: &Entry) -> Bytes {
     buffer.freeze()
 }
 
-pub fn decode_entry(index: u64, bytes: Bytes) -> Result<Entry> {
+pub(crate) fn decode_entry(index: u64, bytes: Bytes) -> Result<Entry> {
     let mut reader = Reader::versioned("log entry", bytes)?;
     let term = reader.u64()?;
     let payload = match reader.u8()? {

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// One client: it writes numbers, one after the other, each under a key of its own and into a register, and reads the
 /// register back.
 #[derive(Debug)]
-pub struct Client {
+pub(crate) struct Client {
     pub id: u64,
     pub partition: PartitionId,
     pub history: Mutex<History>,
@@ -26,7 +26,7 @@ pub struct Client {
 
 /// What a client knows about its writes.
 #[derive(Debug, Default)]
-pub struct History {
+pub(crate) struct History {
     pub outcomes: BTreeMap<u64, Outcome>,
     /// The newest number that is known to be in the register.
     pub known: u64,
@@ -36,18 +36,18 @@ pub struct History {
 
 /// What became of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     Acknowledged(SequenceNumber),
     Unknown,
     Refused,
 }
 
 impl Client {
-    pub fn new(id: u64, cluster: Arc<Cluster>) -> Self {
+    pub(crate) fn new(id: u64, cluster: Arc<Cluster>) -> Self {
         Self { id, partition: PartitionId(id % 3), history: Mutex::default(), cluster }
     }
 
-    pub fn key(&self, number: u64) -> Bytes {
+    pub(crate) fn key(&self, number: u64) -> Bytes {
         Bytes::from(format!("c{}/{number:06}", self.id))
     }
 
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// Writes and reads until a moment.
-    pub async fn run(self: Arc<Self>, until: Instant) {
+    pub(crate) async fn run(self: Arc<Self>, until: Instant) {
         let mut at = NodeId(1);
         let mut number = 0;
         while time::now() < until {
@@ -80,7 +80,7 @@ impl Client {
     }
 
     /// One write; returns where the primary may be.
-    pub async fn write(&self, partition: &Partition, at: NodeId, number: u64) -> Option<NodeId> {
+    pub(crate) async fn write(&self, partition: &Partition, at: NodeId, number: u64) -> Option<NodeId> {
         let padding = random::rng().random_range(0..self.cluster.scenario.value_bytes_max);
         let mut batch = partition.batch();
         let value = format!("{number:012}{}", "x".repeat(padding));
@@ -146,7 +146,7 @@ impl History {
 }
 
 /// The number that a value starts with; 0 for none.
-pub fn number_in(value: Option<&[u8]>) -> u64 {
+pub(crate) fn number_in(value: Option<&[u8]>) -> u64 {
     value
         .and_then(|value| value.get(..12))
         .and_then(|digits| std::str::from_utf8(digits).ok())

@@ -18,11 +18,11 @@ use crate::scenario::Scenario;
 use crate::trace::Trace;
 
 /// The set that is simulated.
-pub const SET: SetId = SetId { level: Level::Persisted, number: 0 };
+pub(crate) const SET: SetId = SetId { level: Level::Persisted, number: 0 };
 
 /// The nodes of a run.
 #[derive(Debug)]
-pub struct Cluster {
+pub(crate) struct Cluster {
     pub scenario: Scenario,
     pub network: InProcessNetwork,
     pub ledger: Arc<Ledger>,
@@ -47,14 +47,14 @@ struct Running {
 }
 
 impl Cluster {
-    pub fn new(seed: u64, scenario: Scenario, bug: Option<PlantedBug>, trace: Trace) -> Self {
+    pub(crate) fn new(seed: u64, scenario: Scenario, bug: Option<PlantedBug>, trace: Trace) -> Self {
         let network = InProcessNetwork::new();
         network.set_troubles(scenario.calm);
         Self { scenario, network, ledger: Arc::default(), trace, bug, seed, nodes: Mutex::default() }
     }
 
     /// Starts the first nodes and founds the set on them.
-    pub async fn found(&self) -> Result<()> {
+    pub(crate) async fn found(&self) -> Result<()> {
         let members: BTreeMap<ReplicaId, NodeId> =
             (1..=self.scenario.replicas).map(|id| (ReplicaId(id), NodeId(id))).collect();
         for node in members.values() {
@@ -67,7 +67,7 @@ impl Cluster {
     }
 
     /// Starts a node, or starts it again on what is left on its disk. One that runs is left alone.
-    pub async fn start(&self, id: NodeId) -> Result<()> {
+    pub(crate) async fn start(&self, id: NodeId) -> Result<()> {
         let disk = {
             let mut nodes = self.nodes.lock();
             let disk = || SimDisk::new(self.seed ^ id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -111,7 +111,7 @@ impl Cluster {
     }
 
     /// Kills a node where it stands; what its disk had not synced is lost.
-    pub fn crash(&self, id: NodeId) {
+    pub(crate) fn crash(&self, id: NodeId) {
         let mut nodes = self.nodes.lock();
         let Some(node) = nodes.get_mut(&id) else { return };
         let Some(running) = node.running.take() else { return };
@@ -123,7 +123,7 @@ impl Cluster {
     }
 
     /// Lets a node's disk fail from some operation on, as when the power goes in the midst of a write.
-    pub fn doom(&self, id: NodeId, operations: u64) {
+    pub(crate) fn doom(&self, id: NodeId, operations: u64) {
         if let Some(node) = self.nodes.lock().get_mut(&id) {
             event!(self.trace, "{id} loses power after {operations} more disk operations");
             node.doomed = true;
@@ -132,34 +132,34 @@ impl Cluster {
     }
 
     /// Takes a node away for good.
-    pub fn retire(&self, id: NodeId) {
+    pub(crate) fn retire(&self, id: NodeId) {
         self.crash(id);
         self.nodes.lock().remove(&id);
     }
 
-    pub fn ids(&self) -> Vec<NodeId> {
+    pub(crate) fn ids(&self) -> Vec<NodeId> {
         self.nodes.lock().keys().copied().collect()
     }
 
-    pub fn running(&self) -> Vec<NodeId> {
+    pub(crate) fn running(&self) -> Vec<NodeId> {
         self.nodes.lock().iter().filter(|(_, node)| node.running.is_some()).map(|(id, _)| *id).collect()
     }
 
-    pub fn replica(&self, id: NodeId) -> Option<Replica> {
+    pub(crate) fn replica(&self, id: NodeId) -> Option<Replica> {
         self.nodes.lock().get(&id)?.running.as_ref().map(|running| running.replica.clone())
     }
 
-    pub fn partition(&self, id: NodeId, partition: PartitionId) -> Option<Partition> {
+    pub(crate) fn partition(&self, id: NodeId, partition: PartitionId) -> Option<Partition> {
         self.replica(id).map(|replica| replica.partition(partition))
     }
 
-    pub fn primary(&self) -> Option<Replica> {
+    pub(crate) fn primary(&self) -> Option<Replica> {
         let running = self.running().into_iter().filter_map(|id| self.replica(id));
         running.into_iter().find(|replica| replica.standing().role == Role::Primary)
     }
 
     /// A replica that stopped by itself although its disk did what it should.
-    pub fn failure(&self) -> Option<String> {
+    pub(crate) fn failure(&self) -> Option<String> {
         self.nodes.lock().iter().filter(|(_, node)| !node.doomed).find_map(|(id, node)| {
             let failure = node.running.as_ref()?.replica.status().failure?;
             Some(format!("the replica on {id} stopped: {failure}"))

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 /// What all replicas have applied, by place in the log. A place that two replicas (or one replica before and after a
 /// crash) fill differently is the worst thing that can happen.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub(crate) struct Ledger {
     entries: Mutex<BTreeMap<u64, Applied>>,
     divergence: Mutex<Option<String>>,
 }
@@ -32,19 +32,19 @@ impl Ledger {
     }
 
     /// The first divergence that was seen.
-    pub fn divergence(&self) -> Option<String> {
+    pub(crate) fn divergence(&self) -> Option<String> {
         self.divergence.lock().clone()
     }
 
     /// True if the entry at a mark's index wrote a key.
-    pub fn wrote(&self, index: u64, key: &[u8]) -> bool {
+    pub(crate) fn wrote(&self, index: u64, key: &[u8]) -> bool {
         self.entries.lock().get(&index).is_some_and(|applied| applied.keys.iter().any(|other| other == key))
     }
 }
 
 /// A store that tells the ledger what it applies.
 #[derive(Debug)]
-pub struct RecordingStore {
+pub(crate) struct RecordingStore {
     pub replica: String,
     pub store: Arc<dyn StateStore>,
     pub ledger: Arc<Ledger>,

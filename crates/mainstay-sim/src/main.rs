@@ -102,7 +102,7 @@ fn progress_bar(seeds: u64) -> ProgressBar {
         bar.set_draw_target(ProgressDrawTarget::hidden());
     }
     let per_minute = |state: &indicatif::ProgressState, out: &mut dyn std::fmt::Write| {
-        drop(write!(out, "{:.0}", state.per_sec() * 60.0));
+        let _ = write!(out, "{:.0}", state.per_sec() * 60.0);
     };
     let template = "{elapsed_precise} {wide_bar} {pos}/{len} seeds, {per_minute} per minute, {eta} to go";
     if let Ok(style) = ProgressStyle::with_template(template) {
@@ -150,7 +150,10 @@ impl Total {
             "{} crashes, {} network troubles, {} hand-overs, {} member changes",
             self.crashes, self.network_troubles, self.hand_overs, self.member_changes
         );
-        println!("{} commits acknowledged, {} of unknown outcome, {} reads", self.acknowledged, self.unknown, self.reads);
+        println!(
+            "{} commits acknowledged, {} of unknown outcome, {} reads",
+            self.acknowledged, self.unknown, self.reads
+        );
         if self.failures.is_empty() {
             println!("every acknowledged commit is on all replicas, in the same order; no checker objects");
             return ExitCode::SUCCESS;

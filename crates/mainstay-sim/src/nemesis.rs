@@ -12,7 +12,7 @@ use crate::event;
 
 /// Makes things go wrong, one after the other, by the seed.
 #[derive(Debug)]
-pub struct Nemesis {
+pub(crate) struct Nemesis {
     cluster: Arc<Cluster>,
     changing_members: AtomicBool,
     next_node: Mutex<u64>,
@@ -35,7 +35,7 @@ pub struct Counts {
 }
 
 impl Nemesis {
-    pub fn new(cluster: Arc<Cluster>) -> Self {
+    pub(crate) fn new(cluster: Arc<Cluster>) -> Self {
         let next_node = Mutex::new(cluster.scenario.replicas + 1);
         Self {
             cluster,
@@ -47,22 +47,22 @@ impl Nemesis {
     }
 
     /// Makes things go wrong until a moment.
-    pub async fn run(self: Arc<Self>, until: Instant) {
+    pub(crate) async fn run(self: Arc<Self>, until: Instant) {
         loop {
             time::sleep(Duration::from_millis(random::rng().random_range(20..900))).await;
             if time::now() >= until {
                 return;
             }
             match random::rng().random_range(0..100) {
-                0..22 => self.crash_one(),
-                22..30 => self.crash_all(),
-                30..36 => self.doom_one(),
-                36..50 => self.isolate(),
-                50..58 => self.cut_one_way(),
-                58..72 => self.heal(),
-                72..82 => self.spoil_network(),
-                82..88 => self.hand_over(),
-                88..92 => self.checkpoint(),
+                0..20 => self.crash_one(),
+                20..28 => self.crash_all(),
+                28..34 => self.doom_one(),
+                34..52 => self.isolate(),
+                52..58 => self.cut_one_way(),
+                58..68 => self.heal(),
+                68..77 => self.spoil_network(),
+                77..84 => self.hand_over(),
+                84..89 => self.checkpoint(),
                 _ => self.change_members(),
             }
         }
@@ -113,7 +113,7 @@ impl Nemesis {
     }
 
     /// Starts a node again if it has not been taken away meanwhile.
-    pub async fn restart(&self, node: NodeId) {
+    pub(crate) async fn restart(&self, node: NodeId) {
         if !self.cluster.ids().contains(&node) {
             return;
         }

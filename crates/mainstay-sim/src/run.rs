@@ -76,8 +76,7 @@ async fn simulate(settings: Settings) -> Report {
     let trace = Trace::new(settings.sink);
     event!(trace, "seed {}: {} replicas, {} clients", settings.seed, scenario.replicas, scenario.clients);
     let cluster = Arc::new(Cluster::new(settings.seed, scenario, settings.bug, trace.clone()));
-    let clients: Vec<_> =
-        (0..=cluster.scenario.clients).map(|id| Arc::new(Client::new(id, cluster.clone()))).collect();
+    let clients: Vec<_> = (0..=cluster.scenario.clients).map(|id| Arc::new(Client::new(id, cluster.clone()))).collect();
     let nemesis = Arc::new(Nemesis::new(cluster.clone()));
 
     let story = live(&cluster, &clients, &nemesis);

@@ -20,7 +20,7 @@ struct Shared {
 }
 
 /// Where the lines of a trace go, besides into its digest.
-pub type Sink = Box<dyn FnMut(&str) + Send>;
+pub(crate) type Sink = Box<dyn FnMut(&str) + Send>;
 
 impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -43,7 +43,7 @@ impl Trace {
         let shared = &mut *self.shared.lock();
         shared.line.clear();
         // Writing to a string does not fail.
-        drop(write!(shared.line, "{:>11.6} {what}", at.as_secs_f64()));
+        let _ = write!(shared.line, "{:>11.6} {what}", at.as_secs_f64());
         shared.hasher.write(shared.line.as_bytes());
         shared.events += 1;
         if let Some(sink) = &mut shared.sink {

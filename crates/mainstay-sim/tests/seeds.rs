@@ -43,7 +43,7 @@ fn the_same_seed_gives_the_same_run_event_for_event() {
     for seed in 20..26 {
         let (first, first_report) = traced(seed);
         // On another thread: nothing may depend on what a thread brings along.
-        let (second, second_report) = std::thread::spawn(move || traced(seed)).join().unwrap();
+        let (second, second_report) = std::thread::scope(|scope| scope.spawn(|| traced(seed)).join().unwrap());
         assert!(first.len() > 100, "seed {seed} has hardly any events");
         for (number, (one, other)) in first.iter().zip(&second).enumerate() {
             assert_eq!(one, other, "seed {seed}, event {number}");
@@ -54,5 +54,8 @@ fn the_same_seed_gives_the_same_run_event_for_event() {
 
 #[test]
 fn different_seeds_give_different_runs() {
-    assert_ne!(run(Settings { seed: 1, ..Settings::default() }).digest, run(Settings { seed: 2, ..Settings::default() }).digest);
+    assert_ne!(
+        run(Settings { seed: 1, ..Settings::default() }).digest,
+        run(Settings { seed: 2, ..Settings::default() }).digest
+    );
 }

@@ -28,7 +28,8 @@ impl StoreBuilder<Types, LogStorage, StateMachine> for Disk {
         let folder = Path::new("data");
         disk.create_dir_all(folder).expect("a new folder");
         let log = SegmentLog::open(disk.clone(), &folder.join("log"), LogOptions::default()).expect("a new log opens");
-        let store = DiskStore::open(disk, &folder.join("state"), DiskStoreOptions::default()).expect("a new store opens");
+        let store =
+            DiskStore::open(disk, &folder.join("state"), DiskStoreOptions::default()).expect("a new store opens");
         Ok(storages(Arc::new(log), Arc::new(store)))
     }
 }

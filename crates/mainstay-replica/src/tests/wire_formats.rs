@@ -46,7 +46,8 @@ fn another_version_is_refused_by_name() {
 
 #[test]
 fn an_entry_survives_its_encoding() {
-    let entry = Entry { log_id: raft::log_id(3, 9), payload: EntryPayload::Normal(Command(Bytes::from_static(b"xyz"))) };
+    let entry =
+        Entry { log_id: raft::log_id(3, 9), payload: EntryPayload::Normal(Command(Bytes::from_static(b"xyz"))) };
     let decoded = wire::decode_entry(9, wire::encode_entry(&entry)).expect("what was encoded can be decoded");
     assert_eq!(decoded, entry);
 }

@@ -36,7 +36,7 @@ async fn many_callers_share_log_entries() {
     let before = primary.status().log_next;
     let commits = (0..1_000).map(|number| {
         let partition = partition(&primary);
-        tokio::task::spawn(async move { put(&partition, &format!("k{number}"), "v").await })
+        mainstay_core::task::spawn(async move { put(&partition, &format!("k{number}"), "v").await })
     });
     let mut sequence_numbers = Vec::new();
     for commit in commits.collect::<Vec<_>>() {

@@ -10,16 +10,16 @@ use mainstay_replica::{Identity, InProcessNetwork, Partition, Replica, ReplicaOp
 use mainstay_store::log::{MemoryLog, NodeLog};
 use mainstay_store::state::{MemoryStore, StateStore};
 
-pub const SET: SetId = SetId { level: Level::Volatile, number: 0 };
+pub(crate) const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 
-pub struct Cluster {
+pub(crate) struct Cluster {
     pub network: InProcessNetwork,
     pub options: ReplicaOptions,
     pub members: BTreeMap<NodeId, Member>,
 }
 
 /// A node: its log and store outlive the replica, as a disk would.
-pub struct Member {
+pub(crate) struct Member {
     pub replica: Replica,
     pub scope: Scope,
     pub log: Arc<dyn NodeLog>,
@@ -27,12 +27,12 @@ pub struct Member {
 }
 
 impl Cluster {
-    pub fn new(options: ReplicaOptions) -> Self {
+    pub(crate) fn new(options: ReplicaOptions) -> Self {
         Self { network: InProcessNetwork::new(), options, members: BTreeMap::new() }
     }
 
     /// A set that was founded on nodes 1 to `count`.
-    pub async fn founded(count: u64, options: ReplicaOptions) -> Self {
+    pub(crate) async fn founded(count: u64, options: ReplicaOptions) -> Self {
         let mut cluster = Self::new(options);
         for node in 1..=count {
             cluster.start(NodeId(node), ReplicaId(node)).await;
@@ -42,11 +42,11 @@ impl Cluster {
         cluster
     }
 
-    pub async fn start(&mut self, node: NodeId, replica: ReplicaId) {
+    pub(crate) async fn start(&mut self, node: NodeId, replica: ReplicaId) {
         self.start_on(node, replica, Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new())).await;
     }
 
-    pub async fn start_on(
+    pub(crate) async fn start_on(
         &mut self,
         node: NodeId,
         replica: ReplicaId,
@@ -71,7 +71,7 @@ impl Cluster {
     }
 
     /// Kills a node where it stands and returns what it had in its log and store.
-    pub fn kill(&mut self, node: NodeId) -> Member {
+    pub(crate) fn kill(&mut self, node: NodeId) -> Member {
         self.network.detach(node);
         let member = self.members.remove(&node).unwrap();
         member.replica.kill();
@@ -79,12 +79,12 @@ impl Cluster {
         member
     }
 
-    pub fn replica(&self, node: u64) -> Replica {
+    pub(crate) fn replica(&self, node: u64) -> Replica {
         self.members[&NodeId(node)].replica.clone()
     }
 
     /// Waits for a primary that is not one of `except`.
-    pub async fn primary_except(&self, except: &[NodeId]) -> Replica {
+    pub(crate) async fn primary_except(&self, except: &[NodeId]) -> Replica {
         let found = async {
             loop {
                 let mut members = self.members.iter().filter(|(node, _)| !except.contains(node));
@@ -97,12 +97,12 @@ impl Cluster {
         time::timeout(Duration::from_secs(60), found).await.expect("a primary within a minute")
     }
 
-    pub async fn primary(&self) -> Replica {
+    pub(crate) async fn primary(&self) -> Replica {
         self.primary_except(&[]).await
     }
 
     /// Waits until all running replicas have applied the same log.
-    pub async fn converged(&self) {
+    pub(crate) async fn converged(&self) {
         let equal = async {
             loop {
                 let mut places = self.members.values().map(|member| {
@@ -120,7 +120,7 @@ impl Cluster {
     }
 
     /// Cuts a node off from all others, both ways.
-    pub fn isolate(&self, node: NodeId) {
+    pub(crate) fn isolate(&self, node: NodeId) {
         for other in self.members.keys().filter(|other| **other != node) {
             self.network.cut(node, *other);
             self.network.cut(*other, node);
@@ -128,19 +128,23 @@ impl Cluster {
     }
 }
 
-pub async fn put(partition: &Partition, key: &str, value: &str) -> mainstay_core::Result<mainstay_core::SequenceNumber> {
+pub(crate) async fn put(
+    partition: &Partition,
+    key: &str,
+    value: &str,
+) -> mainstay_core::Result<mainstay_core::SequenceNumber> {
     let mut batch = partition.batch();
     batch.put(key.as_bytes(), value.as_bytes());
     partition.commit(batch).await
 }
 
-pub fn contents(replica: &Replica) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(crate) fn contents(replica: &Replica) -> Vec<(Vec<u8>, Vec<u8>)> {
     let snapshot = replica.store().snapshot().unwrap();
     let all = mainstay_store::state::KeyRange::all();
     let entries = snapshot.scan(all, mainstay_store::state::Order::Ascending).unwrap();
     entries.map(|entry| entry.unwrap()).map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 
-pub fn partition(replica: &Replica) -> Partition {
+pub(crate) fn partition(replica: &Replica) -> Partition {
     replica.partition(PartitionId(1))
 }

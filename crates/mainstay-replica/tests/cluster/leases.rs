@@ -15,9 +15,8 @@ async fn a_primary_without_a_quorum_stops_serving_before_another_starts() {
         if partition(&old).read().is_ok() {
             served_until = time::now();
         }
-        let another = cluster.members.iter().find(|(other, member)| {
-            **other != node && partition(&member.replica).read().is_ok()
-        });
+        let another =
+            cluster.members.iter().find(|(other, member)| **other != node && partition(&member.replica).read().is_ok());
         if another.is_some() {
             break;
         }
@@ -35,7 +34,8 @@ async fn the_watch_tells_of_every_change_and_epochs_grow() {
     let mut watch = first.watch();
     let before = *watch.borrow_and_update();
     assert_eq!(before.role, Role::Primary);
-    let to = cluster.members.values().map(|m| m.replica.status().identity).find(|id| id.node != before.primary.unwrap());
+    let to =
+        cluster.members.values().map(|m| m.replica.status().identity).find(|id| id.node != before.primary.unwrap());
     let to = to.unwrap();
     first.hand_over(to.replica).await.unwrap();
     watch.wait_for(|standing| standing.primary == Some(to.node)).await.unwrap();
