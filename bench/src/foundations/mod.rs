@@ -74,15 +74,15 @@ fn durable_writes(settings: &Settings, scratch: &Scratch, report: &mut Report) -
     }
     let load = load(settings, WRITERS);
     let mut contest = Contest::new();
-    log::enter(&mut contest, load);
+    if replicas {
+        replicas::enter(&mut contest, settings);
+    }
     if log {
         log::enter_peers(&mut contest, load, report);
     }
+    log::enter(&mut contest, load);
     if commits {
         commits::enter(&mut contest, load, report);
-    }
-    if replicas {
-        replicas::enter(&mut contest, settings);
     }
     let results = contest.run(settings.rounds(), scratch)?;
 
