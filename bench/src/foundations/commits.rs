@@ -41,7 +41,7 @@ pub(super) fn versus_best(results: &Results) -> Option<Measurement> {
 /// Commits per second; each writer has a partition of its own, and the sets share the writers.
 pub(super) fn commit(folder: &Path, load: Load, nodes: u64, sets: u16) -> Outcome<f64> {
     let runtime = runtime()?;
-    let rate = runtime.block_on(async {
+    runtime.block_on(async {
         let cluster = Arc::new(Cluster::start(folder, nodes, sets).await?);
         let mut writers = Vec::with_capacity(load.writers);
         for writer in 0..load.writers {
@@ -50,9 +50,8 @@ pub(super) fn commit(folder: &Path, load: Load, nodes: u64, sets: u16) -> Outcom
         }
         let rate = load.on_tasks(writers).await?;
         cluster.stop().await;
-        Outcome::Ok(rate)
-    });
-    rate
+        Ok(rate)
+    })
 }
 
 struct Committer {
