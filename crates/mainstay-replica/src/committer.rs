@@ -34,7 +34,19 @@ struct Shared {
     waiting: VecDeque<Waiting>,
     waiting_bytes: usize,
     flights: BTreeMap<u64, Arc<Flight>>,
+    /// How many commits are in flight.
+    flying: usize,
     next_flight: u64,
+}
+
+impl Shared {
+    /// An entry costs the same whether it carries one commit or a thousand. What trickles in while others are in flight
+    /// waits for them to land and goes together; a crowd as large as what is in flight goes at once.
+    fn is_worth_a_flight(&self, options: &CommitOptions) -> bool {
+        self.flights.is_empty()
+            || (self.flights.len() < options.entries_in_flight_max
+                && (self.waiting.len() >= self.flying || self.waiting_bytes >= options.entry_bytes_max))
+    }
 }
 
 /// One caller's commit: one or several write batches that are applied together.
@@ -61,6 +73,7 @@ struct Waiting {
 #[derive(Debug)]
 struct Flight {
     number: u64,
+    commits: usize,
     replies: Mutex<Vec<oneshot::Sender<Result<SequenceNumber>>>>,
 }
 
@@ -186,7 +199,7 @@ impl Committer {
         let mut guard = self.shared.lock();
         let shared = &mut *guard;
         let epoch = shared.open?;
-        if shared.flights.len() >= self.options.entries_in_flight_max {
+        if !shared.is_worth_a_flight(&self.options) {
             return None;
         }
         let mut builder = None;
@@ -214,7 +227,8 @@ impl Committer {
         let command = Command(builder?.finish());
         let number = shared.next_flight;
         shared.next_flight += 1;
-        let flight = Arc::new(Flight { number, replies: Mutex::new(replies) });
+        shared.flying += replies.len();
+        let flight = Arc::new(Flight { number, commits: replies.len(), replies: Mutex::new(replies) });
         shared.flights.insert(number, flight.clone());
         Some((flight, command))
     }
@@ -234,7 +248,9 @@ impl Committer {
         }
         let settled = {
             let mut shared = self.shared.lock();
-            shared.flights.remove(&flight.number);
+            if shared.flights.remove(&flight.number).is_some() {
+                shared.flying -= flight.commits;
+            }
             shared.flights.is_empty()
         };
         self.wake.notify_one();

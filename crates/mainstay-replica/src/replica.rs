@@ -141,7 +141,7 @@ impl Replica {
     fn spawn_tasks(&self) {
         let inner = &self.inner;
         inner.scope.spawn(inner.committer.clone().run(inner.raft.clone()));
-        inner.scope.spawn(inner.keeper.clone().run());
+        inner.scope.spawn(inner.keeper.clone().run(inner.raft.clone()));
         inner.scope.spawn(housekeep(Arc::downgrade(inner)));
     }
 
@@ -149,7 +149,12 @@ impl Replica {
     /// lease that it may have had a part in has run out; a replica that is alone has promised nothing to anybody.
     async fn stand_for_election_when_safe(&self, fresh: bool) -> Result<()> {
         let raft = self.inner.raft.clone();
-        if self.is_sole_voter() {
+        let me = self.inner.identity.replica.0;
+        let alone = raft
+            .with_raft_state(move |state| state.membership_state.effective().voter_ids().eq([me]))
+            .await
+            .map_err(|error| self.stopped().with_source(error))?;
+        if alone {
             raft.runtime_config().elect(true);
             return raft.trigger().elect(false).await.map_err(|error| self.stopped().with_source(error));
         }
@@ -159,11 +164,6 @@ impl Replica {
             raft.runtime_config().elect(true);
         });
         Ok(())
-    }
-
-    fn is_sole_voter(&self) -> bool {
-        let status = self.status();
-        status.voters.len() == 1 && status.voters.contains_key(&self.inner.identity.replica)
     }
 
     /// Creates the set with its first replicas. To be called on one of them, once in the life of a set; on a set that

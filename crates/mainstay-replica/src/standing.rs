@@ -40,6 +40,9 @@ impl Standing {
 
 type Watched<T> = <<crate::runtime::ReplicaRuntime as openraft::AsyncRuntime>::Watch as openraft::async_runtime::watch::Watch>::Receiver<T>;
 
+/// The lease of a replica that has nobody to lose it to.
+const FOR_EVER: time::Duration = time::Duration::from_secs(365 * 24 * 3_600);
+
 /// Watches over a replica's role: primary is who leads in the newest epoch, holds the lease, has applied everything that
 /// was committed before its epoch, and has no proposal without an outcome.
 ///
@@ -106,17 +109,20 @@ impl Keeper {
         self.nudge.notify_one();
     }
 
+    /// True if this replica is a quorum by itself.
+    fn is_alone(&self) -> bool {
+        let server = self.server.borrow_watched();
+        let config = server.membership_config.get_joint_config();
+        !config.is_empty() && config.iter().all(|voters| voters.len() == 1 && voters.contains(&self.me))
+    }
+
     /// Until when reads may be served, as far as is known.
     fn leases_until(&self) -> Option<time::Instant> {
-        let alone = {
-            let server = self.server.borrow_watched();
-            let config = server.membership_config.get_joint_config();
-            !config.is_empty() && config.iter().all(|voters| voters.len() == 1 && voters.contains(&self.me))
-        };
+        let alone = self.is_alone();
         #[cfg(feature = "planted-bugs")]
         let alone = alone || crate::planted::reads_without_lease();
         if alone {
-            return Some(time::now() + self.lease);
+            return Some(time::now() + FOR_EVER);
         }
         let age = self.data.borrow_watched().last_quorum_acked?.elapsed();
         Some(time::now() + self.lease.checked_sub(age)?)
@@ -173,11 +179,13 @@ impl Keeper {
     }
 
     /// Keeps the standing up to date until the task is stopped.
-    pub(crate) async fn run(self: Arc<Self>) {
+    pub(crate) async fn run(self: Arc<Self>, raft: Raft) {
         let mut server = self.server.clone();
         let mut data = self.data.clone();
         loop {
             let (next, until) = self.update();
+            // Who is primary by itself has nobody to call and nobody to stand against: it need not wake up.
+            raft.runtime_config().tick(!(next.role == Role::Primary && self.is_alone()));
             let leads = self.server.borrow_watched().state == ServerState::Leader;
             let waiting_to_lead = leads && next.role == Role::Secondary;
             let expiry = async {
