@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use futures_util::FutureExt as _;
 
 use mainstay_core::{Epoch, Error, ErrorKind, NodeId, Result, SequenceNumber, SetId};
 use mainstay_store::state::WriteBatch;
@@ -15,11 +17,11 @@ use crate::raft::{Command, Raft, Reply, WriteResult};
 ///
 /// While entries are on their way to the disk and the quorum, what arrives waits and becomes the next entry: the busier
 /// it gets, the more commits share an entry.
-#[derive(Debug)]
 pub(crate) struct Committer {
     set: SetId,
     options: CommitOptions,
     shared: Mutex<Shared>,
+    raft: OnceLock<Raft>,
     wake: Notify,
     settled: Notify,
 }
@@ -36,6 +38,8 @@ struct Shared {
     flights: BTreeMap<u64, Arc<Flight>>,
     /// How many commits are in flight.
     flying: usize,
+    /// How many commits the last entry carried.
+    crowd: usize,
     next_flight: u64,
 }
 
@@ -79,11 +83,18 @@ struct Flight {
 
 impl Committer {
     pub(crate) fn new(set: SetId, options: CommitOptions) -> Self {
-        Self { set, options, shared: Mutex::default(), wake: Notify::new(), settled: Notify::new() }
+        Self {
+            set,
+            options,
+            shared: Mutex::default(),
+            raft: OnceLock::new(),
+            wake: Notify::new(),
+            settled: Notify::new(),
+        }
     }
 
     /// Commits and waits until the commit is durable on a quorum and applied here.
-    pub(crate) async fn commit(&self, commit: Commit) -> Result<SequenceNumber> {
+    pub(crate) async fn commit(self: &Arc<Self>, commit: Commit) -> Result<SequenceNumber> {
         let bytes = commit.bytes();
         if bytes > self.options.commit_bytes_max {
             return Err(Error::new(
@@ -95,7 +106,7 @@ impl Committer {
             ));
         }
         let answer = self.enqueue(commit, bytes)?;
-        self.wake.notify_one();
+        self.start();
         match answer.await {
             Ok(outcome) => outcome,
             Err(_) => Err(self.outcome_unknown()),
@@ -182,16 +193,37 @@ impl Committer {
         self.settled.notified().await;
     }
 
-    /// Proposes what waits, entry by entry, until the task is stopped.
+    /// Sees to it that what waits is proposed: at once by a caller who is alone, by the committer's task where many come
+    /// together, because what they commit can share an entry.
+    fn start(self: &Arc<Self>) {
+        let alone = {
+            let shared = self.shared.lock();
+            shared.flights.is_empty() && shared.crowd <= 1
+        };
+        match self.raft.get() {
+            Some(raft) if alone => self.propose(raft),
+            _ => self.wake.notify_one(),
+        }
+    }
+
+    /// Proposes what waits, until the task is stopped.
     pub(crate) async fn run(self: Arc<Self>, raft: Raft) {
+        let raft = self.raft.get_or_init(|| raft);
         loop {
-            let Some((flight, command)) = self.next() else {
-                self.wake.notified().await;
-                continue;
-            };
+            self.wake.notified().await;
+            // Those who were answered together commit again together: let them come first.
+            tokio::task::yield_now().await;
+            self.propose(raft);
+        }
+    }
+
+    fn propose(self: &Arc<Self>, raft: &Raft) {
+        while let Some((flight, command)) = self.next() {
             let landing = Landing { committer: self.clone(), flight: Some(flight) };
-            // If the replica has stopped, the reply is dropped and lands by itself.
-            drop(raft.client_write_ff(command, Some(Reply::new(move |result| landing.land(result)))).await);
+            let reply = Reply::new(move |result| landing.land(result));
+            // Openraft's queue holds far more than may be in flight, so this is done at the first poll. If the replica has
+            // stopped, the reply is dropped and lands by itself.
+            let _ = raft.client_write_ff(command, Some(reply)).now_or_never();
         }
     }
 
@@ -228,6 +260,7 @@ impl Committer {
         let number = shared.next_flight;
         shared.next_flight += 1;
         shared.flying += replies.len();
+        shared.crowd = replies.len();
         let flight = Arc::new(Flight { number, commits: replies.len(), replies: Mutex::new(replies) });
         shared.flights.insert(number, flight.clone());
         Some((flight, command))
@@ -251,9 +284,11 @@ impl Committer {
             if shared.flights.remove(&flight.number).is_some() {
                 shared.flying -= flight.commits;
             }
+            if !shared.waiting.is_empty() {
+                self.wake.notify_one();
+            }
             shared.flights.is_empty()
         };
-        self.wake.notify_one();
         if settled {
             self.settled.notify_one();
         }

@@ -10,7 +10,10 @@ use openraft_rt_tokio::{TokioInstant, TokioMpsc, TokioMutex, TokioOneshot, Tokio
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 /// The grid on which timers of all replicas of a process meet.
-const GRID: Duration = Duration::from_millis(40);
+const GRID: Duration = Duration::from_millis(50);
+
+/// Shorter waits are left as they are.
+const ALIGNED_MIN: Duration = Duration::from_millis(10);
 
 static ORIGIN: OnceLock<TokioInstant> = OnceLock::new();
 
@@ -22,7 +25,7 @@ fn aligned(deadline: TokioInstant) -> TokioInstant {
     let simulated = Handle::try_current().is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::CurrentThread);
     let now = TokioInstant::now();
     let origin = *ORIGIN.get_or_init(|| now);
-    if simulated || deadline < now + GRID {
+    if simulated || deadline < now + ALIGNED_MIN {
         return deadline;
     }
     let grid = GRID.as_millis() as u64;
