@@ -30,7 +30,7 @@ impl LogStorage {
         Self { log, group }
     }
 
-    /// True if this group was ever written.
+    /// True if nothing of this group was ever written: it has promised nothing to anybody.
     pub(crate) fn is_pristine(&self) -> bool {
         let view = self.log.group(self.group);
         view.hard_state.is_none() && view.mark.is_none() && view.next == view.first

@@ -6,8 +6,9 @@
 //!
 //! # Where it stands
 //!
-//! The foundations exist: [ids](id), [errors](Error), [data contracts](contract) and [ordered keys](key). Actors,
-//! services and collections do not exist yet, and this page will say so when they do.
+//! The foundations exist: [ids](id), [errors](Error), [data contracts](contract) and [ordered keys](key). Replicated
+//! partitions exist below this crate, in `mainstay-replica`, and are not shown here yet. Actors, services and
+//! collections do not exist, and this page will say so when they do.
 //!
 //! # Errors
 //!
