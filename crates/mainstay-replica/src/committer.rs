@@ -8,6 +8,7 @@ use mainstay_store::state::WriteBatch;
 use openraft::errors::ClientWriteError;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
+use tokio::task::unconstrained;
 
 use crate::command::{COMMITS_PER_ENTRY_MAX, CommandBuilder, sequence_number};
 use crate::options::CommitOptions;
@@ -221,9 +222,9 @@ impl Committer {
         while let Some((flight, command)) = self.next() {
             let landing = Landing { committer: self.clone(), flight: Some(flight) };
             let reply = Reply::new(move |result| landing.land(result));
-            // Openraft's queue holds far more than may be in flight, so this is done at the first poll. If the replica has
-            // stopped, the reply is dropped and lands by itself.
-            let _ = raft.client_write_ff(command, Some(reply)).now_or_never();
+            // Openraft's queue holds far more than may be in flight, so this is done at the first poll, whatever is left of
+            // the caller's share of its turn. If the replica has stopped, the reply is dropped and lands by itself.
+            let _ = unconstrained(raft.client_write_ff(command, Some(reply))).now_or_never();
         }
     }
 

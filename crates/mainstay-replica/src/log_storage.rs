@@ -3,11 +3,12 @@ use std::io;
 use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
-use mainstay_core::{Error, ErrorKind};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use mainstay_core::{Error, ErrorKind, Result, time};
 use mainstay_store::log::{Done, GroupId, LogBatch, NodeLog};
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{OptionalSend, RaftLogReader};
+use parking_lot::Mutex;
 
 use crate::raft::{Entry, LogId, Types, Vote};
 use crate::wire::{self, Reader};
@@ -15,10 +16,16 @@ use crate::wire::{self, Reader};
 /// How many bytes of entries one read brings: bounds the memory of replication and of catching up.
 const READ_BYTES_MAX: usize = 4 << 20;
 
+/// How many bytes of entries go to the log as one batch, unless a single entry is longer.
+const BATCH_BYTES_MAX: usize = 8 << 20;
+
+/// How long to wait while too much waits for the disk.
+const OVERLOAD_PAUSE: time::Duration = time::Duration::from_millis(1);
+
 /// A replica set's part of the node log, as openraft wants to see it.
 ///
-/// Truncating and compacting do not wait for the disk: the node log makes batches durable in order, so whatever is
-/// appended or voted afterwards is durable only together with them.
+/// Compacting does not wait for the disk: the node log makes batches durable in order, so whatever is appended or voted
+/// afterwards is durable only together with it, and entries that come back after a crash are compacted again.
 #[derive(Debug, Clone)]
 pub(crate) struct LogStorage {
     log: Arc<dyn NodeLog>,
@@ -38,7 +45,7 @@ impl LogStorage {
 
     fn entries(&self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
         let records = self.log.read(self.group, start..end, READ_BYTES_MAX).map_err(into_io)?;
-        decode(start, records)
+        decode(start, records).map_err(into_io)
     }
 
     /// The part of a range that the log has.
@@ -57,27 +64,64 @@ impl LogStorage {
         start.max(view.first)..end.min(view.next)
     }
 
-    fn submit(&self, batch: LogBatch, done: Done) -> io::Result<()> {
-        self.log.submit(batch, done).map_err(into_io)
+    /// Queues a batch. While too much waits for the disk it waits, too: a replica must not stop because it is fast.
+    async fn submit(&self, batch: LogBatch, done: Done) -> io::Result<()> {
+        let done = Arc::new(Mutex::new(Some(done)));
+        loop {
+            let once = done.clone();
+            let call = Box::new(move |result| {
+                if let Some(done) = once.lock().take() {
+                    done(result);
+                }
+            });
+            match self.log.submit(batch.clone(), call) {
+                Err(error) if error.kind() == ErrorKind::Overloaded => time::sleep(OVERLOAD_PAUSE).await,
+                result => return result.map_err(into_io),
+            }
+        }
+    }
+
+    async fn submit_durably(&self, batch: LogBatch) -> io::Result<()> {
+        let (done, durable) = tokio::sync::oneshot::channel();
+        self.submit(batch, Box::new(move |result| drop(done.send(result)))).await?;
+        match durable.await {
+            Ok(result) => result.map_err(into_io),
+            Err(_) => Err(io::Error::other("the node log was closed before it was durable")),
+        }
+    }
+
+    /// Reads what a start depends on, so that damage is told as what it is.
+    pub(crate) fn check(&self) -> Result<()> {
+        let view = self.log.group(self.group);
+        view.hard_state.map(decode_vote).transpose()?;
+        view.mark.map(decode_mark).transpose()?;
+        if view.next > view.first {
+            let last = self.log.read(self.group, view.next - 1..view.next, READ_BYTES_MAX)?;
+            decode(view.next - 1, last)?;
+        }
+        Ok(())
     }
 
     fn vote(&self) -> io::Result<Option<Vote>> {
-        let Some(state) = self.log.group(self.group).hard_state else { return Ok(None) };
-        let mut reader = Reader::versioned("hard state", state).map_err(into_io)?;
-        let vote = reader.vote().map_err(into_io)?;
-        reader.end().map_err(into_io)?;
-        Ok(Some(vote))
+        self.log.group(self.group).hard_state.map(decode_vote).transpose().map_err(into_io)
     }
 }
 
-fn decode(first: u64, records: Vec<Bytes>) -> io::Result<Vec<Entry>> {
-    (first..).zip(records).map(|(index, record)| wire::decode_entry(index, record).map_err(into_io)).collect()
+fn decode(first: u64, records: Vec<Bytes>) -> Result<Vec<Entry>> {
+    (first..).zip(records).map(|(index, record)| wire::decode_entry(index, record)).collect()
 }
 
-fn decode_mark(mark: Bytes) -> io::Result<LogId> {
-    let mut reader = Reader::versioned("compaction mark", mark).map_err(into_io)?;
-    let id = reader.log_id().map_err(into_io)?;
-    reader.end().map_err(into_io)?;
+fn decode_vote(state: Bytes) -> Result<Vote> {
+    let mut reader = Reader::versioned("hard state", state)?;
+    let vote = reader.vote()?;
+    reader.end()?;
+    Ok(vote)
+}
+
+fn decode_mark(mark: Bytes) -> Result<LogId> {
+    let mut reader = Reader::versioned("compaction mark", mark)?;
+    let id = reader.log_id()?;
+    reader.end()?;
     Ok(id)
 }
 
@@ -175,7 +219,7 @@ impl RaftLogStorage<Types> for LogStorage {
 
     async fn get_log_state(&mut self) -> Result<LogState<Types>, io::Error> {
         let view = self.log.group(self.group);
-        let purged = view.mark.map(decode_mark).transpose()?;
+        let purged = view.mark.map(decode_mark).transpose().map_err(into_io)?;
         let last = if view.next > view.first {
             self.entries(view.next - 1, view.next)?.first().map(|entry| entry.log_id)
         } else {
@@ -190,16 +234,11 @@ impl RaftLogStorage<Types> for LogStorage {
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
         let mut state = BytesMut::with_capacity(18);
-        bytes::BufMut::put_u8(&mut state, wire::VERSION);
+        state.put_u8(wire::VERSION);
         wire::put_vote(&mut state, vote);
-        let (done, durable) = tokio::sync::oneshot::channel();
         let mut batch = LogBatch::new();
         batch.hard_state(self.group, state.freeze());
-        self.submit(batch, Box::new(move |result| drop(done.send(result))))?;
-        match durable.await {
-            Ok(result) => result.map_err(into_io),
-            Err(_) => Err(io::Error::other("the node log was closed before the vote was durable")),
-        }
+        self.submit_durably(batch).await
     }
 
     async fn append<I>(&mut self, entries: I, callback: IOFlushed<Types>) -> Result<(), io::Error>
@@ -207,36 +246,46 @@ impl RaftLogStorage<Types> for LogStorage {
         I: IntoIterator<Item = Entry> + OptionalSend,
         I::IntoIter: OptionalSend,
     {
-        let mut first = None;
-        let records: Vec<Bytes> = entries
-            .into_iter()
-            .map(|entry| {
-                first.get_or_insert(entry.log_id.index);
-                wire::encode_entry(&entry)
-            })
-            .collect();
-        let Some(first) = first else {
+        let mut batch = LogBatch::new();
+        let mut piece: Vec<Bytes> = Vec::new();
+        let (mut first, mut bytes) = (0, 0);
+        for entry in entries {
+            let record = wire::encode_entry(&entry);
+            if !piece.is_empty() && bytes + record.len() > BATCH_BYTES_MAX {
+                // What openraft appends at once may be more than a batch of the log takes. Batches become durable in order:
+                // the callback of the last speaks for all.
+                batch.append(self.group, first, std::mem::take(&mut piece));
+                self.submit(std::mem::take(&mut batch), Box::new(drop)).await?;
+                bytes = 0;
+            }
+            if piece.is_empty() {
+                first = entry.log_id.index;
+            }
+            bytes += record.len();
+            piece.push(record);
+        }
+        if piece.is_empty() {
             callback.io_completed(Ok(()));
             return Ok(());
-        };
-        let mut batch = LogBatch::new();
-        batch.append(self.group, first, records);
-        self.submit(batch, Box::new(move |result| callback.io_completed(result.map_err(into_io))))
+        }
+        batch.append(self.group, first, piece);
+        self.submit(batch, Box::new(move |result| callback.io_completed(result.map_err(into_io)))).await
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
-        let from = last.map_or(0, |id| id.index + 1);
         let mut batch = LogBatch::new();
-        batch.truncate(self.group, from);
-        self.submit(batch, Box::new(drop))
+        batch.truncate(self.group, last.map_or(0, |id| id.index + 1));
+        // A snapshot that takes the place of what is cut off is durable without the log: what was cut must not come back
+        // behind it.
+        self.submit_durably(batch).await
     }
 
     async fn purge(&mut self, id: LogId) -> Result<(), io::Error> {
         let mut mark = BytesMut::with_capacity(17);
-        bytes::BufMut::put_u8(&mut mark, wire::VERSION);
+        mark.put_u8(wire::VERSION);
         wire::put_log_id(&mut mark, &id);
         let mut batch = LogBatch::new();
         batch.compact(self.group, id.index, mark.freeze());
-        self.submit(batch, Box::new(drop))
+        self.submit(batch, Box::new(drop)).await
     }
 }

@@ -118,6 +118,7 @@ impl Replica {
     ) -> Result<Self> {
         let growth = Arc::new(Growth::new(options.checkpoint.bytes));
         let log_storage = LogStorage::new(log, GroupId(u64::from(identity.set.number)));
+        log_storage.check()?;
         let fresh = log_storage.is_pristine();
         let state_machine = StateMachine::new(store.clone(), growth.clone())?;
         let network =

@@ -5,5 +5,6 @@ mod harness;
 
 mod commits;
 mod leases;
+mod logs;
 mod members;
 mod snapshots;
