@@ -73,13 +73,7 @@ impl Committer {
     pub(crate) async fn commit(&self, commit: Commit) -> Result<SequenceNumber> {
         let bytes = commit.bytes();
         if bytes > self.options.commit_bytes_max {
-            return Err(Error::new(
-                ErrorKind::TooLarge,
-                format!(
-                    "commit of {bytes} bytes exceeds commit_bytes_max of {}: split it",
-                    self.options.commit_bytes_max
-                ),
-            ));
+            return Err(too_large(bytes, self.options.commit_bytes_max));
         }
         let answer = self.enqueue(commit, bytes)?;
         self.wake.notify_one();
@@ -262,6 +256,14 @@ impl Committer {
 /// The error of a replica that does not run any more.
 pub(crate) fn stopped(set: SetId, why: &str) -> Error {
     Error::fatal(format!("the replica of set {set} has stopped: {why}; mend the cause and open it again"))
+}
+
+/// The error of a commit over the limit.
+pub(crate) fn too_large(bytes: usize, bytes_max: usize) -> Error {
+    Error::new(
+        ErrorKind::TooLarge,
+        format!("commit of {bytes} bytes exceeds commit_bytes_max of {bytes_max}: split it"),
+    )
 }
 
 /// The error of a replica that is not the primary.

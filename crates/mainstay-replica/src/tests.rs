@@ -1,4 +1,5 @@
 //! What only the inside of the crate can see: openraft's own storage suite, and the wire formats against arbitrary bytes.
 
+mod snapshot_reception;
 mod storage_suite;
 mod wire_formats;
