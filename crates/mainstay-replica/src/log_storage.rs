@@ -4,16 +4,23 @@ use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use mainstay_core::{Error, ErrorKind};
+use mainstay_core::{Error, ErrorKind, time};
 use mainstay_store::log::{Done, GroupId, LogBatch, NodeLog};
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{OptionalSend, RaftLogReader};
+use parking_lot::Mutex;
 
 use crate::raft::{Entry, LogId, Types, Vote};
 use crate::wire::{self, Reader};
 
 /// How many bytes of entries one read brings: bounds the memory of replication and of catching up.
 const READ_BYTES_MAX: usize = 4 << 20;
+
+/// The most that goes into one batch of the log, unless a single entry is larger. Far below what the log takes.
+const APPEND_BYTES_MAX: usize = 16 << 20;
+
+/// How long to wait when the log's queue is full: about as long as a sync takes.
+const QUEUE_PAUSE: time::Duration = time::Duration::from_millis(1);
 
 /// A replica set's part of the node log, as openraft wants to see it.
 ///
@@ -57,8 +64,22 @@ impl LogStorage {
         start.max(view.first)..end.min(view.next)
     }
 
-    fn submit(&self, batch: LogBatch, done: Done) -> io::Result<()> {
-        self.log.submit(batch, done).map_err(into_io)
+    /// Hands a batch to the log. While the log's queue is full it waits its turn: to openraft an error of the log is the end,
+    /// and a disk that is slow is none.
+    async fn submit(&self, batch: LogBatch, done: Done) -> io::Result<()> {
+        let done = Arc::new(Mutex::new(Some(done)));
+        loop {
+            let called = done.clone();
+            let done = move |result| {
+                if let Some(done) = called.lock().take() {
+                    done(result);
+                }
+            };
+            match self.log.submit(batch.clone(), Box::new(done)) {
+                Err(error) if error.kind() == ErrorKind::Overloaded => time::sleep(QUEUE_PAUSE).await,
+                result => return result.map_err(into_io),
+            }
+        }
     }
 
     fn vote(&self) -> io::Result<Option<Vote>> {
@@ -195,7 +216,7 @@ impl RaftLogStorage<Types> for LogStorage {
         let (done, durable) = tokio::sync::oneshot::channel();
         let mut batch = LogBatch::new();
         batch.hard_state(self.group, state.freeze());
-        self.submit(batch, Box::new(move |result| drop(done.send(result))))?;
+        self.submit(batch, Box::new(move |result| drop(done.send(result)))).await?;
         match durable.await {
             Ok(result) => result.map_err(into_io),
             Err(_) => Err(io::Error::other("the node log was closed before the vote was durable")),
@@ -219,16 +240,33 @@ impl RaftLogStorage<Types> for LogStorage {
             callback.io_completed(Ok(()));
             return Ok(());
         };
+        // Openraft puts what waits into one append, which can be more than the log takes at once. The log makes batches
+        // durable in order and fails for good, so the last one speaks for all.
+        let mut next = first;
+        let mut piece = Vec::new();
+        let mut piece_bytes = 0;
+        for record in records {
+            if !piece.is_empty() && piece_bytes + record.len() > APPEND_BYTES_MAX {
+                let mut batch = LogBatch::new();
+                let count = piece.len() as u64;
+                batch.append(self.group, next, std::mem::take(&mut piece));
+                self.submit(batch, Box::new(drop)).await?;
+                next += count;
+                piece_bytes = 0;
+            }
+            piece_bytes += record.len();
+            piece.push(record);
+        }
         let mut batch = LogBatch::new();
-        batch.append(self.group, first, records);
-        self.submit(batch, Box::new(move |result| callback.io_completed(result.map_err(into_io))))
+        batch.append(self.group, next, piece);
+        self.submit(batch, Box::new(move |result| callback.io_completed(result.map_err(into_io)))).await
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
         let from = last.map_or(0, |id| id.index + 1);
         let mut batch = LogBatch::new();
         batch.truncate(self.group, from);
-        self.submit(batch, Box::new(drop))
+        self.submit(batch, Box::new(drop)).await
     }
 
     async fn purge(&mut self, id: LogId) -> Result<(), io::Error> {
@@ -237,6 +275,6 @@ impl RaftLogStorage<Types> for LogStorage {
         wire::put_log_id(&mut mark, &id);
         let mut batch = LogBatch::new();
         batch.compact(self.group, id.index, mark.freeze());
-        self.submit(batch, Box::new(drop))
+        self.submit(batch, Box::new(drop)).await
     }
 }

@@ -33,6 +33,9 @@ const HAND_OVER_TIMEOUT: time::Duration = time::Duration::from_secs(5);
 const ANNOUNCEMENT_TIMEOUT: time::Duration = time::Duration::from_secs(1);
 const ANNOUNCEMENTS_MAX: usize = 10;
 
+/// How long the tasks of a replica that stops may take to end; they only wait for their turn to be dropped.
+const STOP_TIMEOUT: time::Duration = time::Duration::from_secs(5);
+
 /// How long to wait after a checkpoint that failed.
 const CHECKPOINT_RETRY: time::Duration = time::Duration::from_secs(1);
 
@@ -311,10 +314,14 @@ impl Replica {
 
     /// Stops the replica. What was acknowledged is durable already; commits in flight end as `OutcomeUnknown`.
     pub async fn stop(&self) {
+        // A checkpoint that is being written holds the store until it is done.
+        let _alone = self.inner.checkpointing.lock().await;
         // Openraft only fails to stop if its task has panicked, and then it has stopped.
         drop(self.inner.raft.shutdown().await);
         self.inner.keeper.retire();
         self.inner.scope.stop();
+        // Afterwards only handles hold the log and the store.
+        let _ = time::timeout(STOP_TIMEOUT, self.inner.scope.ended()).await;
     }
 
     /// Stops every task of the replica where it stands, as a crash would.
