@@ -59,7 +59,7 @@ struct Waiting {
 
 /// A log entry that was proposed and has no outcome yet.
 #[derive(Debug)]
-struct Flight {
+pub(crate) struct Flight {
     number: u64,
     replies: Mutex<Vec<oneshot::Sender<Result<SequenceNumber>>>>,
 }
@@ -176,7 +176,7 @@ impl Committer {
         }
     }
 
-    fn next(&self) -> Option<(Arc<Flight>, Command)> {
+    pub(crate) fn next(&self) -> Option<(Arc<Flight>, Command)> {
         let mut guard = self.shared.lock();
         let shared = &mut *guard;
         let epoch = shared.open?;
@@ -213,7 +213,7 @@ impl Committer {
         Some((flight, command))
     }
 
-    fn land(&self, flight: &Flight, result: Option<WriteResult>) {
+    pub(crate) fn land(&self, flight: &Flight, result: Option<WriteResult>) {
         let replies = std::mem::take(&mut *flight.replies.lock());
         for (position, reply) in replies.into_iter().enumerate() {
             let outcome = match &result {
