@@ -9,6 +9,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 pub use tokio::task::{JoinError, JoinHandle};
 
@@ -26,6 +27,9 @@ pub struct Scope {
 struct Inner {
     next: AtomicU64,
     running: Mutex<Running>,
+    /// How many tasks have not been dropped yet.
+    alive: AtomicU64,
+    ended: Notify,
 }
 
 /// The tasks of a scope by number, each with its handle once it is known; `None` when the scope has been stopped and
@@ -35,7 +39,9 @@ type Running = Option<BTreeMap<u64, Option<AbortHandle>>>;
 impl Scope {
     /// An empty scope.
     pub fn new() -> Self {
-        Self { inner: Arc::new(Inner { next: AtomicU64::new(0), running: Mutex::new(Some(BTreeMap::new())) }) }
+        let running = Mutex::new(Some(BTreeMap::new()));
+        let (next, alive) = (AtomicU64::new(0), AtomicU64::new(0));
+        Self { inner: Arc::new(Inner { next, running, alive, ended: Notify::new() }) }
     }
 
     /// Starts a task in this scope. In a scope that was stopped the task never runs.
@@ -48,6 +54,7 @@ impl Scope {
         if let Some(tasks) = self.running().as_mut() {
             tasks.insert(number, None);
         }
+        self.inner.alive.fetch_add(1, Ordering::SeqCst);
         let leave = Leave { scope: self.clone(), number };
         // Not under the lock: a runtime that is shutting down, or that does not exist, drops the task at once, which
         // takes the lock to leave the scope.
@@ -76,6 +83,20 @@ impl Scope {
         let tasks = self.running().take();
         for task in tasks.into_iter().flat_map(BTreeMap::into_values).flatten() {
             task.abort();
+        }
+    }
+
+    /// Waits until no task of the scope is left, which is when whatever they held has been let go. Not for a task of the
+    /// scope itself, which would wait for its own end.
+    pub async fn ended(&self) {
+        loop {
+            // Listens before it looks, so that the last task cannot end in between.
+            let mut ended = std::pin::pin!(self.inner.ended.notified());
+            ended.as_mut().enable();
+            if self.inner.alive.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            ended.await;
         }
     }
 
@@ -111,6 +132,9 @@ impl Drop for Leave {
     fn drop(&mut self) {
         if let Some(tasks) = self.scope.running().as_mut() {
             tasks.remove(&self.number);
+        }
+        if self.scope.inner.alive.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.scope.inner.ended.notify_waiters();
         }
     }
 }
@@ -196,6 +220,23 @@ mod tests {
         outer_dropped.await.unwrap();
         inner_dropped.await.unwrap();
         assert!(scope.is_stopped());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_scope_has_ended_when_all_that_its_tasks_held_is_free() {
+        let scope = Scope::new();
+        scope.ended().await;
+        let held = Arc::new(());
+        for _ in 0..50 {
+            let held = held.clone();
+            drop(scope.spawn(async move {
+                let _held = held;
+                std::future::pending::<()>().await;
+            }));
+        }
+        scope.stop();
+        scope.ended().await;
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -76,7 +76,7 @@ struct Waiting {
 
 /// A log entry that was proposed and has no outcome yet.
 #[derive(Debug)]
-struct Flight {
+pub(crate) struct Flight {
     number: u64,
     commits: usize,
     replies: Mutex<Vec<oneshot::Sender<Result<SequenceNumber>>>>,
@@ -98,13 +98,7 @@ impl Committer {
     pub(crate) async fn commit(self: &Arc<Self>, commit: Commit) -> Result<SequenceNumber> {
         let bytes = commit.bytes();
         if bytes > self.options.commit_bytes_max {
-            return Err(Error::new(
-                ErrorKind::TooLarge,
-                format!(
-                    "commit of {bytes} bytes exceeds commit_bytes_max of {}: split it",
-                    self.options.commit_bytes_max
-                ),
-            ));
+            return Err(too_large(bytes, self.options.commit_bytes_max));
         }
         let answer = self.enqueue(commit, bytes)?;
         self.start();
@@ -228,7 +222,7 @@ impl Committer {
         }
     }
 
-    fn next(&self) -> Option<(Arc<Flight>, Command)> {
+    pub(crate) fn next(&self) -> Option<(Arc<Flight>, Command)> {
         let mut guard = self.shared.lock();
         let shared = &mut *guard;
         let epoch = shared.open?;
@@ -267,7 +261,7 @@ impl Committer {
         Some((flight, command))
     }
 
-    fn land(&self, flight: &Flight, result: Option<WriteResult>) {
+    pub(crate) fn land(&self, flight: &Flight, result: Option<WriteResult>) {
         let replies = std::mem::take(&mut *flight.replies.lock());
         for (position, reply) in replies.into_iter().enumerate() {
             let outcome = match &result {
@@ -314,6 +308,14 @@ impl Committer {
 /// The error of a replica that does not run any more.
 pub(crate) fn stopped(set: SetId, why: &str) -> Error {
     Error::fatal(format!("the replica of set {set} has stopped: {why}; mend the cause and open it again"))
+}
+
+/// The error of a commit over the limit.
+pub(crate) fn too_large(bytes: usize, bytes_max: usize) -> Error {
+    Error::new(
+        ErrorKind::TooLarge,
+        format!("commit of {bytes} bytes exceeds commit_bytes_max of {bytes_max}: split it"),
+    )
 }
 
 /// The error of a replica that is not the primary.

@@ -87,24 +87,34 @@ impl Host {
 
         let mut replicas = BTreeMap::new();
         for number in 0..sets {
-            let set = SetId { level: Level::Persisted, number };
-            let store = open_store(disk.clone(), &state_folder, set, &options)?;
-            let replica = ReplicaId(options.node.0);
-            let identity = Identity { set, replica, node: options.node };
-            let started =
-                Replica::start(identity, options.replica.clone(), log.clone(), store, transport.clone()).await?;
-            replicas.insert(set, started);
-
-            let set = SetId { level: Level::Volatile, number };
-            let replica = ReplicaId(random::rng().next_u64());
-            let identity = Identity { set, replica, node: options.node };
-            let store: Arc<dyn StateStore> = Arc::new(MemoryStore::new());
-            let started =
-                Replica::start(identity, options.replica.clone(), memory_log.clone(), store, transport.clone()).await?;
-            replicas.insert(set, started);
+            let persisted = async {
+                let set = SetId { level: Level::Persisted, number };
+                let store = open_store(disk.clone(), &state_folder, set, &options)?;
+                let identity = Identity { set, replica: ReplicaId(options.node.0), node: options.node };
+                Replica::start(identity, options.replica.clone(), log.clone(), store, transport.clone()).await
+            };
+            let volatile = async {
+                let set = SetId { level: Level::Volatile, number };
+                let replica = ReplicaId(random::rng().next_u64());
+                let identity = Identity { set, replica, node: options.node };
+                let store: Arc<dyn StateStore> = Arc::new(MemoryStore::new());
+                Replica::start(identity, options.replica.clone(), memory_log.clone(), store, transport.clone()).await
+            };
+            for started in [persisted.await, volatile.await] {
+                match started {
+                    Ok(replica) => drop(replicas.insert(replica.inner.identity.set, replica)),
+                    Err(error) => {
+                        // What runs already holds the log and the stores, and nobody would ever stop it.
+                        replicas.values().for_each(Replica::kill);
+                        return Err(error);
+                    }
+                }
+            }
         }
         let local = (0..sets).map(|number| SetId { level: Level::None, number });
-        let local = local.map(|set| Arc::new(LocalSet::new(set, options.node))).collect();
+        let local = local
+            .map(|set| Arc::new(LocalSet::new(set, options.node, options.replica.commit.commit_bytes_max)))
+            .collect();
         Ok(Self { inner: Arc::new(Inner { node: options.node, sets_per_level: sets, replicas, local }) })
     }
 

@@ -9,6 +9,7 @@
 
 mod host;
 mod identity;
+mod members;
 mod options;
 mod partition;
 mod replica;

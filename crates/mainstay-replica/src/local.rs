@@ -3,21 +3,32 @@ use mainstay_store::state::{Mark, MemoryStore, StateStore, WriteBatch};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::committer::{not_primary, too_large};
 use crate::standing::{Role, Standing};
+
+/// There is one primary for as long as the node lives, and so one epoch.
+const EPOCH: Epoch = Epoch(1);
 
 /// The set of a node's partitions of level none: no log and no peers, a commit is an apply.
 #[derive(Debug)]
 pub(crate) struct LocalSet {
     id: SetId,
     store: MemoryStore,
+    commit_bytes_max: usize,
     next: Mutex<u64>,
     standing: watch::Sender<Standing>,
 }
 
 impl LocalSet {
-    pub(crate) fn new(id: SetId, node: NodeId) -> Self {
-        let standing = Standing { role: Role::Primary, epoch: Epoch(1), primary: Some(node) };
-        Self { id, store: MemoryStore::new(), next: Mutex::new(1), standing: watch::Sender::new(standing) }
+    pub(crate) fn new(id: SetId, node: NodeId, commit_bytes_max: usize) -> Self {
+        let standing = Standing { role: Role::Primary, epoch: EPOCH, primary: Some(node) };
+        Self {
+            id,
+            store: MemoryStore::new(),
+            commit_bytes_max,
+            next: Mutex::new(1),
+            standing: watch::Sender::new(standing),
+        }
     }
 
     pub(crate) fn id(&self) -> SetId {
@@ -36,7 +47,14 @@ impl LocalSet {
         self.standing.subscribe()
     }
 
-    pub(crate) fn commit(&self, batches: &[WriteBatch]) -> Result<SequenceNumber> {
+    pub(crate) fn commit(&self, batches: &[WriteBatch], epoch: Option<Epoch>) -> Result<SequenceNumber> {
+        if epoch.is_some_and(|epoch| epoch != EPOCH) {
+            return Err(not_primary(self.id, self.standing().primary));
+        }
+        let bytes: usize = batches.iter().map(|batch| batch.as_bytes().len()).sum();
+        if bytes > self.commit_bytes_max {
+            return Err(too_large(bytes, self.commit_bytes_max));
+        }
         let mut next = self.next.lock();
         let mark = Mark { index: *next, note: bytes::Bytes::new() };
         self.store.apply(mark, &mut batches.iter().flat_map(WriteBatch::iter))?;

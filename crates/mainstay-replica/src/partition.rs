@@ -113,7 +113,7 @@ impl Partition {
         match &self.backing {
             Backing::Local(local) => {
                 self.owns(&batch)?;
-                local.commit(std::slice::from_ref(&batch.writes))
+                local.commit(std::slice::from_ref(&batch.writes), batch.epoch)
             }
             Backing::Replicated(replica) => {
                 self.owns(&batch)?;
@@ -146,7 +146,7 @@ impl Partition {
         match &self.backing {
             Backing::Local(local) => {
                 let writes: Vec<WriteBatch> = batches.into_iter().map(|batch| batch.writes).collect();
-                local.commit(&writes)
+                local.commit(&writes, epoch)
             }
             Backing::Replicated(replica) => {
                 let batches = batches.into_iter().map(|batch| batch.writes).collect();

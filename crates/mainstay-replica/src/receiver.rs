@@ -1,7 +1,8 @@
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use mainstay_core::{Error, task, time};
+use mainstay_core::{Error, Result, task, time};
 use mainstay_store::state::{Import, StateStore};
 use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::raft::VoteResponse;
@@ -12,7 +13,7 @@ use crate::message::{Request, Response};
 use crate::options::Timing;
 use crate::raft::{Raft, SnapshotMeta, Vote};
 use crate::replica::Identity;
-use crate::state_machine::SnapshotData;
+use crate::state_machine::{Position, SnapshotData};
 
 /// Answers what other replicas of the set ask.
 pub(crate) struct Receiver {
@@ -22,6 +23,7 @@ pub(crate) struct Receiver {
     /// Until when no vote is given, see [`Receiver::new`].
     votes_from: time::Instant,
     incoming: Mutex<Option<Incoming>>,
+    received: AtomicU64,
 }
 
 /// A state that is being received; at most one at a time.
@@ -36,10 +38,25 @@ impl Receiver {
     /// that it may have had a part in has run out. A fresh one has acknowledged nobody.
     pub(crate) fn new(identity: Identity, raft: Raft, store: Arc<dyn StateStore>, fresh: bool, timing: Timing) -> Self {
         let pause = if fresh { time::Duration::ZERO } else { timing.election_timeout_max };
-        Self { identity, raft, store, votes_from: time::now() + pause, incoming: Mutex::new(None) }
+        Self {
+            identity,
+            raft,
+            store,
+            votes_from: time::now() + pause,
+            incoming: Mutex::new(None),
+            received: AtomicU64::new(0),
+        }
+    }
+
+    /// How much has come from a primary so far: who joins sees by it that it is being fed.
+    pub(crate) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn handle(&self, request: Request) -> Response {
+        if matches!(request, Request::Append(_) | Request::SnapshotChunk { .. }) {
+            self.received.fetch_add(1, Ordering::Relaxed);
+        }
         match request {
             Request::Append(append) => answer(self.raft.append_entries(append).await, Response::Append),
             Request::Vote(vote) if !self.may_vote(vote.leadership_transfer) => self.refuse_vote(),
@@ -118,6 +135,10 @@ impl Receiver {
                 }
             }
         };
+        // Checked here, where a refusal costs no more than the transfer: an error inside of openraft ends the replica.
+        if let Err(error) = fits(&*import, &meta) {
+            return failed(&error);
+        }
         tracing::info!(set = %self.identity.set, replica = %self.identity.replica, "installing a snapshot");
         let snapshot = Snapshot { meta, snapshot: SnapshotData::Received(import) };
         match self.raft.install_full_snapshot(vote, snapshot).await {
@@ -125,6 +146,20 @@ impl Receiver {
             Err(error) => Response::Failed(error.to_string()),
         }
     }
+}
+
+/// Refuses a state that did not come in completely, or that is not the one that was announced.
+fn fits(import: &dyn Import, meta: &SnapshotMeta) -> Result<()> {
+    let position = Position::from_mark(&import.complete()?)?;
+    if position.meta() == *meta {
+        return Ok(());
+    }
+    let told = |id: Option<crate::raft::LogId>| id.map_or_else(|| "the beginning".to_owned(), |id| id.to_string());
+    Err(Error::corrupt(format!(
+        "a state was announced for {} and is at {}: send it anew",
+        told(meta.last_log_id),
+        told(position.applied)
+    )))
 }
 
 fn answer<T, E: std::fmt::Display>(result: Result<T, E>, wrap: impl FnOnce(T) -> Response) -> Response {

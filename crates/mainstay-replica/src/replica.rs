@@ -6,21 +6,20 @@ use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId, task, time};
 use mainstay_store::log::{GroupId, NodeLog};
 use mainstay_store::state::StateStore;
-use openraft::ChangeMembers;
 use openraft::async_runtime::watch::WatchReceiver as _;
-use openraft::errors::{ClientWriteError, RaftError};
 use tokio::sync::watch;
 
-use crate::committer::{Commit, Committer, not_primary, stopped};
+use crate::committer::{Commit, Committer, stopped};
 use crate::growth::Growth;
 use crate::log_storage::LogStorage;
+use crate::members::Changes;
 use crate::message::{Envelope, Request, Response};
 use crate::network::Network;
 use crate::options::ReplicaOptions;
 use crate::partition::Partition;
 use crate::raft::{Member, Raft, Types};
 use crate::receiver::Receiver;
-use crate::standing::{Keeper, Role, Standing};
+use crate::standing::{Keeper, Standing};
 use crate::state_machine::StateMachine;
 use crate::transport::Transport;
 
@@ -29,6 +28,13 @@ const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(30);
 
 /// How long a new primary may take to show up after the old one handed over.
 const HAND_OVER_TIMEOUT: time::Duration = time::Duration::from_secs(5);
+
+/// How long openraft may take to hear of a checkpoint, and how often it is told.
+const ANNOUNCEMENT_TIMEOUT: time::Duration = time::Duration::from_secs(1);
+const ANNOUNCEMENTS_MAX: usize = 10;
+
+/// How long the tasks of a replica that stops may take to end; they only wait for their turn to be dropped.
+const STOP_TIMEOUT: time::Duration = time::Duration::from_secs(5);
 
 /// How long to wait after a checkpoint that failed.
 const CHECKPOINT_RETRY: time::Duration = time::Duration::from_secs(1);
@@ -58,9 +64,12 @@ pub(crate) struct Inner {
     pub(crate) committer: Arc<Committer>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) growth: Arc<Growth>,
-    transport: Arc<dyn Transport>,
-    receiver: Receiver,
-    scope: task::Scope,
+    pub(crate) transport: Arc<dyn Transport>,
+    pub(crate) receiver: Receiver,
+    pub(crate) scope: task::Scope,
+    pub(crate) changes: Changes,
+    /// Held while a checkpoint is made: openraft hears of one at a time.
+    checkpointing: tokio::sync::Mutex<()>,
 }
 
 impl fmt::Debug for Replica {
@@ -104,8 +113,14 @@ impl Replica {
         transport: Arc<dyn Transport>,
     ) -> Result<Self> {
         let scope = task::Scope::new();
-        let starting = Self::start_in(identity, options, log, store, transport, scope.clone());
-        scope.enter(starting).await
+        // On the heap: it is large, and who starts many replicas carries it along.
+        let starting = Box::pin(Self::start_in(identity, options, log, store, transport, scope.clone()));
+        let started = scope.enter(starting).await;
+        if started.is_err() {
+            // What runs already holds the log and the store.
+            scope.stop();
+        }
+        started
     }
 
     async fn start_in(
@@ -131,9 +146,21 @@ impl Replica {
         let committer = Arc::new(Committer::new(identity.set, options.commit.clone()));
         let keeper = Arc::new(Keeper::new(identity.set, &raft, &options.timing, committer.clone()));
         let receiver = Receiver::new(identity, raft.clone(), store.clone(), fresh, options.timing);
-        let inner =
-            Arc::new(Inner { identity, options, raft, store, committer, keeper, growth, transport, receiver, scope });
-        let replica = Self { inner };
+        let inner = Inner {
+            identity,
+            options,
+            raft,
+            store,
+            committer,
+            keeper,
+            growth,
+            transport,
+            receiver,
+            scope,
+            changes: Changes::default(),
+            checkpointing: tokio::sync::Mutex::default(),
+        };
+        let replica = Self { inner: Arc::new(inner) };
         replica.spawn_tasks();
         replica.stand_for_election_when_safe(fresh).await?;
         Ok(replica)
@@ -193,85 +220,11 @@ impl Replica {
         Ok(())
     }
 
-    /// Asks the nodes of a set, again and again, to take this replica in; returns when it is a voter.
-    pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
-        let Identity { set, replica, node } = self.inner.identity;
-        let request = Envelope { to: None, request: Request::Join { replica, node } }.encode();
-        let pause = self.inner.options.timing.heartbeat;
-        let mut ask: Vec<NodeId> = nodes.iter().copied().filter(|other| *other != node).collect();
-        if ask.is_empty() {
-            return Err(Error::invalid(format!("joining set {set} needs the id of at least one other node")));
-        }
-        loop {
-            if self.status().voters.contains_key(&replica) {
-                self.inner.raft.runtime_config().elect(true);
-                return Ok(());
-            }
-            let to = ask[0];
-            ask.rotate_left(1);
-            let answer = time::timeout(HAND_OVER_TIMEOUT, self.inner.transport.call(to, set, request.clone())).await;
-            if let Ok(Ok(bytes)) = answer
-                && let Ok(Response::NotPrimary(Some(hint))) = Response::decode(bytes)
-                && let Some(at) = ask.iter().position(|node| *node == hint)
-            {
-                ask.swap(0, at);
-            }
-            time::sleep(pause).await;
-        }
-    }
-
-    /// Takes a replica in: first it learns until it has caught up, then it votes. Older replicas on the same node are
-    /// removed by the same step.
-    ///
-    /// # Errors
-    /// `NotPrimary` elsewhere than on the primary; `Retry` while another change of members is under way.
-    pub async fn add_member(&self, replica: ReplicaId, node: NodeId) -> Result<()> {
-        let status = self.status();
-        let raft = &self.inner.raft;
-        if !status.voters.contains_key(&replica) {
-            let learned = raft.add_learner(replica.0, Member { node }, true).await;
-            learned.map_err(|error| self.membership_error(error))?;
-        }
-        let voters = status.voters.iter().filter(|(_, other)| **other != node).map(|(id, _)| id.0);
-        let voters: BTreeSet<u64> = voters.chain([replica.0]).collect();
-        raft.change_membership(ChangeMembers::ReplaceAllVoters(voters), false)
-            .await
-            .map_err(|error| self.membership_error(error))?;
-        Ok(())
-    }
-
-    /// Removes a replica from the set. A primary that removes itself steps down when the change is committed.
-    ///
-    /// # Errors
-    /// `NotPrimary` elsewhere than on the primary; `Retry` while another change of members is under way; `Invalid` for the
-    /// last voter.
-    pub async fn remove_member(&self, replica: ReplicaId) -> Result<()> {
-        let status = self.status();
-        if status.voters.keys().eq([&replica]) {
-            return Err(Error::invalid(format!(
-                "replica {replica} is the last of set {}: add another before you remove it",
-                self.inner.identity.set
-            )));
-        }
-        let raft = &self.inner.raft;
-        let gone = BTreeSet::from([replica.0]);
-        if status.voters.contains_key(&replica) {
-            raft.change_membership(ChangeMembers::RemoveVoters(gone.clone()), false)
-                .await
-                .map_err(|error| self.membership_error(error))?;
-        } else if status.learners.contains_key(&replica) {
-            raft.change_membership(ChangeMembers::RemoveNodes(gone), false)
-                .await
-                .map_err(|error| self.membership_error(error))?;
-        }
-        Ok(())
-    }
-
     /// Hands the role of primary to another voter and waits until this one is not primary any more.
     ///
     /// # Errors
-    /// `NotPrimary` elsewhere than on the primary, `NotFound` for a replica that does not vote, `Timeout` if the other did
-    /// not take over (this one goes on then).
+    /// `NotPrimary` elsewhere than on the primary, `NotFound` for a replica that does not vote, `Timeout` if no
+    /// other was primary soon after (the set elects one by itself then; it may be this one).
     pub async fn hand_over(&self, to: ReplicaId) -> Result<()> {
         let set = self.inner.identity.set;
         let epoch = self.inner.keeper.check()?;
@@ -281,48 +234,34 @@ impl Replica {
         if to == self.inner.identity.replica {
             return Ok(());
         }
-        self.inner.keeper.hand_over(true);
-        let result = async {
-            self.inner.raft.trigger().transfer_leader(to.0).await.map_err(|e| self.stopped().with_source(e))?;
-            let mut watch = self.watch();
-            let moved = watch.wait_for(|standing| standing.epoch > epoch);
-            match time::timeout(HAND_OVER_TIMEOUT, moved).await {
-                Ok(_) => Ok(()),
-                Err(_) => Err(Error::new(
-                    ErrorKind::Timeout,
-                    format!("replica {to} did not take over set {set} in time; this node goes on as primary"),
-                )),
-            }
+        // In a task of its own: once this replica has stepped back, openraft must hear of it even if the caller goes away,
+        // because only then the others elect a primary should `to` not take over.
+        let this = self.clone();
+        let told = self.inner.scope.spawn(async move {
+            this.inner.keeper.step_back(epoch);
+            this.inner.raft.trigger().transfer_leader(to.0).await.map_err(|e| this.stopped().with_source(e))
+        });
+        told.await.unwrap_or_else(|_| Err(self.stopped()))?;
+        let mut watch = self.watch();
+        let moved = watch.wait_for(|standing| standing.epoch > epoch);
+        match time::timeout(HAND_OVER_TIMEOUT, moved).await {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::new(
+                ErrorKind::Timeout,
+                format!("replica {to} did not take over set {set} in time; the set elects a primary by itself"),
+            )),
         }
-        .await;
-        self.inner.keeper.hand_over(false);
-        result
     }
 
     /// Answers a request of another replica. Whatever the bytes are, it answers and does not panic.
     pub async fn receive(&self, request: Bytes) -> Bytes {
         let response = match Envelope::decode(request) {
             Ok(Envelope { to: Some(to), .. }) if to != self.inner.identity.replica => Response::WrongReplica,
-            Ok(Envelope { request: Request::Join { replica, node }, .. }) => self.take_in(replica, node).await,
+            Ok(Envelope { request: Request::Join { replica, node }, .. }) => self.take_in(replica, node),
             Ok(Envelope { request, .. }) => self.inner.receiver.handle(request).await,
             Err(error) => Response::Failed(error.to_string()),
         };
         response.encode()
-    }
-
-    async fn take_in(&self, replica: ReplicaId, node: NodeId) -> Response {
-        let standing = self.standing();
-        if standing.role != Role::Primary {
-            return Response::NotPrimary(standing.primary);
-        }
-        // Catching up may take long; who joins asks until it sees itself among the voters.
-        let this = self.clone();
-        self.inner.scope.spawn(async move {
-            if let Err(error) = this.add_member(replica, node).await {
-                tracing::debug!(%error, %replica, %node, "could not take a replica in yet");
-            }
-        });
-        Response::Done
     }
 
     /// A handle to one of the partitions that live in this set.
@@ -377,16 +316,20 @@ impl Replica {
 
     /// Stops the replica. What was acknowledged is durable already; commits in flight end as `OutcomeUnknown`.
     pub async fn stop(&self) {
+        // A checkpoint that is being written holds the store until it is done.
+        let _alone = self.inner.checkpointing.lock().await;
         // Openraft only fails to stop if its task has panicked, and then it has stopped.
         drop(self.inner.raft.shutdown().await);
-        self.inner.committer.close(None);
+        self.inner.keeper.retire();
         self.inner.scope.stop();
+        // Afterwards only handles hold the log and the store.
+        let _ = time::timeout(STOP_TIMEOUT, self.inner.scope.ended()).await;
     }
 
     /// Stops every task of the replica where it stands, as a crash would.
     pub fn kill(&self) {
         self.inner.scope.stop();
-        self.inner.committer.close(None);
+        self.inner.keeper.retire();
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<SequenceNumber> {
@@ -403,23 +346,9 @@ impl Replica {
         self.inner.committer.commit(commit).await
     }
 
-    fn stopped(&self) -> Error {
+    pub(crate) fn stopped(&self) -> Error {
         let why = self.status().failure.unwrap_or_else(|| "it was shut down".to_owned());
         stopped(self.inner.identity.set, &why)
-    }
-
-    fn membership_error(&self, error: RaftError<Types, ClientWriteError<Types>>) -> Error {
-        let set = self.inner.identity.set;
-        match error {
-            RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => {
-                not_primary(set, forward.leader_node.map(|member| member.node))
-            }
-            RaftError::APIError(other) => {
-                Error::new(ErrorKind::Retry, format!("the members of set {set} cannot be changed at the moment: retry"))
-                    .with_source(other)
-            }
-            RaftError::Fatal(fatal) => self.stopped().with_source(fatal),
-        }
     }
 }
 
@@ -457,9 +386,10 @@ async fn housekeep(inner: std::sync::Weak<Inner>) {
         // By size or by time, whichever comes first.
         let _ = time::timeout(interval, growth.checkpoint_due()).await;
         let Some(inner) = inner.upgrade() else { return };
-        if inner.store.mark() != inner.store.checkpointed()
-            && let Err(error) = checkpoint(&inner).await
-        {
+        if inner.store.mark() == inner.store.checkpointed() {
+            // A snapshot from another replica, say, has made it unnecessary.
+            inner.growth.checkpoint_done(inner.store.unsaved_bytes());
+        } else if let Err(error) = checkpoint(&inner).await {
             tracing::error!(set = %inner.identity.set, %error, "no checkpoint could be made; it will be tried again");
             time::sleep(CHECKPOINT_RETRY).await;
             inner.growth.checkpoint_done(inner.store.unsaved_bytes());
@@ -468,22 +398,45 @@ async fn housekeep(inner: std::sync::Weak<Inner>) {
 }
 
 async fn checkpoint(inner: &Inner) -> Result<()> {
+    let _alone = inner.checkpointing.lock().await;
     let store = inner.store.clone();
     let durable = task::blocking(move || store.checkpoint()).await?;
     inner.growth.announce_checkpoint(durable.clone());
     inner.growth.checkpoint_done(inner.store.unsaved_bytes());
-    let stopped = |error: openraft::errors::Fatal<Types>| stopped(inner.identity.set, &error.to_string());
-    inner.raft.trigger().snapshot().await.map_err(stopped)?;
-    let mut data = inner.raft.data_metrics();
-    while data.borrow_watched().snapshot.map_or(0, |id| id.index + 1) < durable.index {
-        if data.changed().await.is_err() {
-            return Ok(());
-        }
-    }
+    tell_openraft(inner, durable.index).await?;
     let keep = inner.options.checkpoint.log_keep_bytes;
     if let Some(cut) = inner.growth.compactable(durable.index, keep) {
         // The mark's index is one above the entry's.
-        inner.raft.trigger().purge_log(cut.saturating_sub(1)).await.map_err(stopped)?;
+        inner.raft.trigger().purge_log(cut.saturating_sub(1)).await.map_err(|e| fatal(inner, &e))?;
     }
     Ok(())
+}
+
+/// Lets openraft know that the state is durable up to an index. It does not listen while it is still busy with an
+/// announcement before, so that it is told again.
+async fn tell_openraft(inner: &Inner, durable: u64) -> Result<()> {
+    let mut data = inner.raft.data_metrics();
+    for _ in 0..ANNOUNCEMENTS_MAX {
+        inner.raft.trigger().snapshot().await.map_err(|e| fatal(inner, &e))?;
+        let heard = async {
+            while data.borrow_watched().snapshot.map_or(0, |id| id.index + 1) < durable {
+                data.changed().await.map_err(|_| stopped(inner.identity.set, "it was shut down"))?;
+            }
+            Ok(())
+        };
+        if let Ok(heard) = time::timeout(ANNOUNCEMENT_TIMEOUT, heard).await {
+            return heard;
+        }
+    }
+    Err(Error::new(
+        ErrorKind::Timeout,
+        format!(
+            "the state of set {} is durable up to {durable}, but its log could not be cut: the next checkpoint tries again",
+            inner.identity.set
+        ),
+    ))
+}
+
+fn fatal(inner: &Inner, error: &openraft::errors::Fatal<Types>) -> Error {
+    stopped(inner.identity.set, &error.to_string())
 }

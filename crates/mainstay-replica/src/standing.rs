@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mainstay_core::{Epoch, Error, NodeId, Result, SetId, time};
 use openraft::async_runtime::watch::WatchReceiver as _;
@@ -57,7 +57,8 @@ pub(crate) struct Keeper {
     all: Watched<openraft::metrics::RaftMetrics<Types>>,
     committer: Arc<Committer>,
     standing: watch::Sender<Standing>,
-    handing_over: AtomicBool,
+    /// The last epoch in which this replica must not be primary (any more): it has handed it over.
+    stepped_back: AtomicU64,
     nudge: Notify,
     turn: Mutex<()>,
 }
@@ -73,7 +74,7 @@ impl Keeper {
             all: raft.metrics(),
             committer,
             standing: watch::Sender::new(Standing::unknown()),
-            handing_over: AtomicBool::new(false),
+            stepped_back: AtomicU64::new(0),
             nudge: Notify::new(),
             turn: Mutex::new(()),
         }
@@ -90,11 +91,13 @@ impl Keeper {
     /// The epoch, if this replica is primary and its lease holds at this moment.
     pub(crate) fn check(&self) -> Result<Epoch> {
         let standing = self.standing();
-        if standing.role == Role::Primary && self.leases_until().is_some_and(|until| time::now() < until) {
-            Ok(standing.epoch)
-        } else {
-            Err(self.refusal(standing))
-        }
+        // Openraft may have moved on and this task not heard of it yet.
+        let leads = {
+            let server = self.server.borrow_watched();
+            server.state == ServerState::Leader && server.vote.leader_id.term == standing.epoch.0
+        };
+        let held = || self.leases_until().is_some_and(|until| time::now() < until);
+        if standing.role == Role::Primary && leads && held() { Ok(standing.epoch) } else { Err(self.refusal(standing)) }
     }
 
     fn refusal(&self, standing: Standing) -> Error {
@@ -102,9 +105,10 @@ impl Keeper {
         not_primary(self.set, hint)
     }
 
-    /// Steps back before leadership is handed to another replica, or takes it up again if that came to nothing.
-    pub(crate) fn hand_over(&self, on: bool) {
-        self.handing_over.store(on, Ordering::SeqCst);
+    /// Steps back for good in an epoch, before leadership is handed to another replica: who is asked to take over may do
+    /// so at any time, however late it hears of it and whatever lease there is.
+    pub(crate) fn step_back(&self, epoch: Epoch) {
+        self.stepped_back.fetch_max(epoch.0, Ordering::SeqCst);
         self.update();
         self.nudge.notify_one();
     }
@@ -114,6 +118,18 @@ impl Keeper {
         let server = self.server.borrow_watched();
         let config = server.membership_config.get_joint_config();
         !config.is_empty() && config.iter().all(|voters| voters.len() == 1 && voters.contains(&self.me))
+    }
+
+    /// Gives the role up because the replica has stopped: from now on nothing is served.
+    pub(crate) fn retire(&self) {
+        self.stepped_back.store(u64::MAX, Ordering::SeqCst);
+        let why = match &self.all.borrow_watched().running_state {
+            Err(fatal) => fatal.to_string(),
+            Ok(()) => "it was shut down".to_owned(),
+        };
+        let _turn = self.turn.lock();
+        self.publish(Standing { role: Role::Secondary, primary: None, ..self.standing() });
+        self.committer.stop(why);
     }
 
     /// Until when reads may be served, as far as is known.
@@ -138,7 +154,7 @@ impl Keeper {
         let current = self.standing();
         let epoch = Epoch(term).max(current.epoch);
         let secondary = Standing { role: Role::Secondary, epoch, primary };
-        if !leads || epoch != Epoch(term) || self.handing_over.load(Ordering::SeqCst) {
+        if !leads || epoch != Epoch(term) || term <= self.stepped_back.load(Ordering::SeqCst) {
             return (secondary, None);
         }
         let now = time::now();
@@ -203,12 +219,6 @@ impl Keeper {
                 () = expiry => {}
             }
         }
-        let why = match &self.all.borrow_watched().running_state {
-            Err(fatal) => fatal.to_string(),
-            Ok(()) => "it was shut down".to_owned(),
-        };
-        let _turn = self.turn.lock();
-        self.publish(Standing { role: Role::Secondary, primary: None, ..self.standing() });
-        self.committer.stop(why);
+        self.retire();
     }
 }

@@ -56,7 +56,7 @@ impl Position {
         note.freeze()
     }
 
-    fn meta(&self) -> SnapshotMeta {
+    pub(crate) fn meta(&self) -> SnapshotMeta {
         SnapshotMeta { last_log_id: self.applied, last_membership: self.membership.clone() }
     }
 }
@@ -196,7 +196,8 @@ impl RaftSnapshotBuilder<Types> for Checkpoint {
     async fn build_snapshot(&mut self) -> Result<SnapshotOf, io::Error> {
         let (store, made) = (self.store.clone(), self.made.take());
         let build = move || {
-            let mark = made.map_or_else(|| store.checkpoint(), Ok)?;
+            // A checkpoint that fails here must not stop the replica either: then there is just nothing new to tell.
+            let mark = made.or_else(|| store.checkpoint().ok()).unwrap_or_else(|| store.checkpointed());
             let meta = Position::from_mark(&mark)?.meta();
             Ok(Snapshot { meta, snapshot: SnapshotData::Local(store.snapshot()?) })
         };

@@ -1,4 +1,8 @@
 //! What only the inside of the crate can see: openraft's own storage suite, and the wire formats against arbitrary bytes.
 
+mod committing;
+mod growth;
+mod network;
+mod snapshot_reception;
 mod storage_suite;
 mod wire_formats;

@@ -215,6 +215,7 @@ fn a_faulty_store_fails_each_call_once_and_changes_nothing() {
     let import = || {
         store.import().and_then(|mut import| {
             chunks.iter().try_for_each(|chunk| import.push(chunk))?;
+            import.complete()?;
             import.finish()
         })
     };
@@ -231,7 +232,9 @@ fn a_faulty_store_fails_each_call_once_and_changes_nothing() {
             store.snapshot().and_then(|snapshot| snapshot.export()?.try_for_each(|chunk| chunk.map(drop)))
         }
         StoreCall::Checkpoint => store.checkpoint().map(drop),
-        StoreCall::Import | StoreCall::ImportPush | StoreCall::ImportFinish => import().map(drop),
+        StoreCall::Import | StoreCall::ImportPush | StoreCall::ImportComplete | StoreCall::ImportFinish => {
+            import().map(drop)
+        }
     };
     for each in [
         StoreCall::Get,
@@ -245,6 +248,7 @@ fn a_faulty_store_fails_each_call_once_and_changes_nothing() {
         StoreCall::Checkpoint,
         StoreCall::Import,
         StoreCall::ImportPush,
+        StoreCall::ImportComplete,
         StoreCall::ImportFinish,
         StoreCall::Apply,
     ] {

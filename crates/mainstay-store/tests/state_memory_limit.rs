@@ -34,21 +34,16 @@ fn write(store: &DiskStore, batch: &mut WriteBatch, index: u64, number: u32, byt
     batch.put(&key(number), &[byte; VALUE_BYTES]);
     store.apply(Mark { index, ..Mark::default() }, &mut batch.iter()).unwrap();
     // What a replica does: it takes in no more before the checkpoint is done.
-    if store.is_checkpoint_due() {
+    if store.unsaved_bytes() >= OVERLAY_BYTES_MAX / 2 {
         store.checkpoint().unwrap();
-        assert!(!store.is_overfull());
+        assert_eq!(store.unsaved_bytes(), 0);
     }
 }
 
 #[test]
 fn state_many_times_larger_than_memory() {
     let folder = tempfile::tempdir().unwrap();
-    let options = DiskStoreOptions {
-        cache_bytes_max: CACHE_BYTES_MAX,
-        checkpoint_bytes: OVERLAY_BYTES_MAX / 2,
-        overlay_bytes_max: OVERLAY_BYTES_MAX,
-        ..DiskStoreOptions::default()
-    };
+    let options = DiskStoreOptions { cache_bytes_max: CACHE_BYTES_MAX, ..DiskStoreOptions::default() };
     let open = |name: &str| DiskStore::open(Arc::new(RealDisk), &folder.path().join(name), options.clone()).unwrap();
     let store = open("a.state");
     let mut batch = WriteBatch::new();

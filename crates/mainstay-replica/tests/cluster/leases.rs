@@ -1,6 +1,6 @@
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ErrorKind, NodeId, ReplicaId};
-use mainstay_replica::{ReplicaOptions, Role};
+use mainstay_replica::{ReplicaOptions, Role, Troubles};
 
 use crate::harness::{Cluster, partition, put};
 
@@ -87,4 +87,85 @@ async fn a_hand_over_that_fails_leaves_the_primary_in_office() {
     let unknown = primary.hand_over(ReplicaId(99)).await.unwrap_err();
     assert_eq!(unknown.kind(), ErrorKind::NotFound);
     put(&partition(&primary), "a", "1").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hand_over_to_who_cannot_be_reached_leaves_the_set_with_a_primary() {
+    let cluster = Cluster::founded(3, ReplicaOptions::default()).await;
+    let primary = cluster.primary().await;
+    let before = primary.standing().epoch;
+    put(&partition(&primary), "a", "1").await.unwrap();
+    let node = primary.status().identity.node;
+    let to = cluster.members.keys().copied().find(|other| *other != node).unwrap();
+    cluster.isolate(to);
+    // Somebody else takes over, or this one after an election: in any case in a new epoch.
+    let _ = primary.hand_over(ReplicaId(to.0)).await;
+    let next = cluster.primary().await;
+    assert!(next.standing().epoch > before, "nobody may go on in an epoch that was handed over");
+    put(&partition(&next), "a", "2").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hand_over_whose_caller_went_away_is_carried_out() {
+    let cluster = Cluster::founded(3, ReplicaOptions::default()).await;
+    let primary = cluster.primary().await;
+    let epoch = primary.standing().epoch;
+    let node = primary.status().identity.node;
+    let to = cluster.members.keys().copied().find(|other| *other != node).unwrap();
+    let delay = Duration::from_millis(20);
+    cluster.network.set_troubles(Troubles { delay_min: delay, delay_max: delay, ..Troubles::default() });
+    let mut handing = Box::pin(primary.hand_over(ReplicaId(to.0)));
+    let about_to = async {
+        while !(primary.standing().role == Role::Secondary) {
+            time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = about_to => {}
+        ended = &mut handing => panic!("it ended before it was dropped: {ended:?}"),
+    }
+    drop(handing);
+    let next = cluster.primary().await;
+    assert!(next.standing().epoch > epoch);
+    put(&partition(&next), "a", "1").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_stopped_serves_nothing_and_says_so() {
+    for crash in [false, true] {
+        let cluster = Cluster::founded(1, ReplicaOptions::default()).await;
+        let primary = cluster.primary().await;
+        put(&partition(&primary), "a", "1").await.unwrap();
+        if crash {
+            primary.kill();
+        } else {
+            primary.stop().await;
+        }
+        assert!(matches!(partition(&primary).read().unwrap_err().kind(), ErrorKind::NotPrimary { .. }));
+        assert_eq!(primary.standing().role, Role::Secondary);
+        assert_eq!(put(&partition(&primary), "a", "2").await.unwrap_err().kind(), ErrorKind::Fatal);
+        assert_eq!(primary.checkpoint().await.unwrap_err().kind(), ErrorKind::Fatal);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn checkpoints_that_are_asked_for_at_once_all_come_to_an_end() {
+    let mut options = ReplicaOptions::default();
+    options.checkpoint.log_keep_bytes = 0;
+    let cluster = Cluster::founded(1, options).await;
+    let primary = cluster.primary().await;
+    for round in 0..50 {
+        let writes = (0..3).map(|n| {
+            let partition = partition(&primary);
+            async move { put(&partition, &n.to_string(), &round.to_string()).await.map(drop) }
+        });
+        let checkpoints = (0..3).map(|_| primary.checkpoint());
+        let both = futures_util::future::join(
+            futures_util::future::join_all(writes),
+            futures_util::future::join_all(checkpoints),
+        );
+        let (written, saved) = time::timeout(Duration::from_secs(60), both).await.expect("no checkpoint hangs");
+        assert!(written.into_iter().chain(saved).all(|result| result.is_ok()), "round {round}");
+    }
 }

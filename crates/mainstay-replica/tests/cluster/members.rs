@@ -1,5 +1,6 @@
+use mainstay_core::time::{self, Duration};
 use mainstay_core::{ErrorKind, NodeId, ReplicaId};
-use mainstay_replica::ReplicaOptions;
+use mainstay_replica::{ReplicaOptions, Troubles};
 
 use crate::harness::{Cluster, contents, partition, put};
 
@@ -89,4 +90,116 @@ async fn whatever_a_peer_sends_is_answered() {
         }
     }
     put(&partition(&primary), "a", "1").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_cannot_be_reached_never_votes_and_holds_up_nobody() {
+    let cluster = Cluster::founded(1, ReplicaOptions::default()).await;
+    let primary = cluster.primary().await;
+    put(&partition(&primary), "a", "1").await.unwrap();
+    let absent = primary.add_member(ReplicaId(9), NodeId(9)).await.unwrap_err();
+    assert_eq!(absent.kind(), ErrorKind::Timeout);
+    assert!(absent.to_string().contains("n9"), "{absent}");
+    let status = primary.status();
+    assert_eq!(status.voters.keys().copied().collect::<Vec<_>>(), [ReplicaId(1)]);
+    assert!(status.learners.contains_key(&ReplicaId(9)));
+    put(&partition(&primary), "a", "2").await.unwrap();
+    // A younger replica on the same node takes its place.
+    let absent = primary.add_member(ReplicaId(10), NodeId(9)).await.unwrap_err();
+    assert_eq!(absent.kind(), ErrorKind::Timeout);
+    assert_eq!(primary.status().learners.keys().copied().collect::<Vec<_>>(), [ReplicaId(10)]);
+    primary.remove_member(ReplicaId(10)).await.unwrap();
+    assert!(primary.status().learners.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_votes_only_when_it_has_caught_up() {
+    let mut cluster = Cluster::founded(1, ReplicaOptions::default()).await;
+    let primary = cluster.primary().await;
+    for number in 0..50 {
+        put(&partition(&primary), &number.to_string(), "x").await.unwrap();
+    }
+    let goal = primary.status().log_next;
+    cluster.start(NodeId(2), ReplicaId(2)).await;
+    primary.add_member(ReplicaId(2), NodeId(2)).await.unwrap();
+    assert!(cluster.replica(2).status().log_next >= goal);
+}
+
+#[tokio::test(start_paused = true)]
+async fn members_that_are_added_at_the_same_time_do_not_push_each_other_out() {
+    let mut cluster = Cluster::founded(1, ReplicaOptions::default()).await;
+    let primary = cluster.primary().await;
+    put(&partition(&primary), "a", "1").await.unwrap();
+    for node in 2..=5 {
+        cluster.start(NodeId(node), ReplicaId(node)).await;
+    }
+    let all: Vec<NodeId> = (1..=5).map(NodeId).collect();
+    let joining = (2..=5).map(|node| {
+        let (replica, all) = (cluster.replica(node), all.clone());
+        async move { replica.join(&all).await }
+    });
+    for joined in futures_util::future::join_all(joining).await {
+        joined.unwrap();
+    }
+    assert_eq!(primary.status().voters.len(), 5);
+    put(&partition(&primary), "a", "2").await.unwrap();
+    cluster.converged().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_members_is_finished_although_its_caller_went_away() {
+    let mut cluster = Cluster::founded(3, ReplicaOptions::default()).await;
+    let primary = cluster.primary().await;
+    put(&partition(&primary), "a", "1").await.unwrap();
+    cluster.start(NodeId(4), ReplicaId(4)).await;
+    let delay = Duration::from_millis(20);
+    cluster.network.set_troubles(Troubles { delay_min: delay, delay_max: delay, ..Troubles::default() });
+    let mut adding = Box::pin(primary.add_member(ReplicaId(4), NodeId(4)));
+    // Polled until the new replica is about to vote, and dropped there.
+    let about_to = async {
+        while !(primary.status().voters.contains_key(&ReplicaId(4))) {
+            time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        () = about_to => {}
+        ended = &mut adding => panic!("it ended before it was dropped: {ended:?}"),
+    }
+    drop(adding);
+    // The set is not left between two memberships: it works with any two of the first and one more.
+    put(&partition(&primary), "a", "2").await.unwrap();
+    cluster.converged().await;
+    primary.remove_member(ReplicaId(4)).await.unwrap();
+    assert_eq!(primary.status().voters.len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn joining_where_nobody_answers_ends_with_an_error() {
+    let mut cluster = Cluster::new(ReplicaOptions::default());
+    cluster.start(NodeId(1), ReplicaId(1)).await;
+    let alone = cluster.replica(1).join(&[NodeId(2), NodeId(3)]).await.unwrap_err();
+    assert_eq!(alone.kind(), ErrorKind::Timeout);
+    let nobody = cluster.replica(1).join(&[NodeId(1)]).await.unwrap_err();
+    assert_eq!(nobody.kind(), ErrorKind::Invalid);
+    let member = cluster.kill(NodeId(1));
+    let dead = member.replica.join(&[NodeId(2)]).await.unwrap_err();
+    assert_eq!(dead.kind(), ErrorKind::Fatal);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_hands_over_instead_of_removing_itself() {
+    let cluster = Cluster::founded(3, ReplicaOptions::default()).await;
+    let old = cluster.primary().await;
+    let me = old.status().identity;
+    put(&partition(&old), "a", "1").await.unwrap();
+    let refused = old.remove_member(me.replica).await.unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::NotPrimary { hint: Some(node) } if node != me.node), "{refused:?}");
+    assert!(partition(&old).read().is_err(), "who has handed over serves no reads");
+    let new = cluster.primary().await;
+    assert_ne!(new.status().identity, me);
+    new.remove_member(me.replica).await.unwrap();
+    put(&partition(&new), "a", "2").await.unwrap();
+    assert!(partition(&old).read().is_err(), "who was removed serves no reads");
+    assert_eq!(new.status().voters.len(), 2);
 }

@@ -153,9 +153,9 @@ impl ChunkReader {
     }
 
     /// The mark and the counts of a complete stream.
-    pub(crate) fn finish(self) -> Result<(Mark, Counts)> {
-        match self.mark {
-            Some(mark) => Ok((mark, self.counts)),
+    pub(crate) fn complete(&self) -> Result<(Mark, Counts)> {
+        match &self.mark {
+            Some(mark) => Ok((mark.clone(), self.counts)),
             None => Err(Error::corrupt(format!(
                 "import ends after {} chunks without the last one: send the export anew",
                 self.sequence

@@ -54,6 +54,8 @@ pub enum StoreCall {
     Import,
     /// [`Import::push`].
     ImportPush,
+    /// [`Import::complete`].
+    ImportComplete,
     /// [`Import::finish`].
     ImportFinish,
 }
@@ -219,6 +221,11 @@ impl Import for FaultyImport {
     fn push(&mut self, chunk: &[u8]) -> Result<()> {
         self.faults.check(StoreCall::ImportPush)?;
         self.import.push(chunk)
+    }
+
+    fn complete(&self) -> Result<Mark> {
+        self.faults.check(StoreCall::ImportComplete)?;
+        self.import.complete()
     }
 
     fn finish(self: Box<Self>) -> Result<Mark> {

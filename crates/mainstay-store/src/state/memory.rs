@@ -184,8 +184,12 @@ impl Import for MemoryImport {
         Ok(())
     }
 
+    fn complete(&self) -> Result<Mark> {
+        Ok(self.reader.complete()?.0)
+    }
+
     fn finish(self: Box<Self>) -> Result<Mark> {
-        let (mark, counts) = self.reader.finish()?;
+        let (mark, counts) = self.reader.complete()?;
         let state = State { map: self.map, counts, mark: mark.clone() };
         let mut shared = self.store.shared.write();
         let replaced = std::mem::replace(&mut shared.state, state);

@@ -107,6 +107,12 @@ pub trait Import: Send {
     /// `Corrupt` for a chunk that is damaged or out of order, `UnknownVersion` for one of another format.
     fn push(&mut self, chunk: &[u8]) -> Result<()>;
 
+    /// The mark of a stream that has come in completely, before anything is changed by it.
+    ///
+    /// # Errors
+    /// `Corrupt` if chunks are missing.
+    fn complete(&self) -> Result<Mark>;
+
     /// Replaces the store's state, durably where the store is durable, and returns its mark.
     ///
     /// # Errors

@@ -256,7 +256,13 @@ fn bad_stream_changes_nothing(subject: &mut dyn Subject) {
     let before = export(&*store.snapshot().unwrap());
     let refuses = |stream: &[Bytes], kind: ErrorKind, what: &str| {
         let mut import = store.import().unwrap();
-        let outcome = stream.iter().try_for_each(|chunk| import.push(chunk)).and_then(|()| import.finish());
+        let pushed = stream.iter().try_for_each(|chunk| import.push(chunk));
+        let told = match &pushed {
+            Ok(()) => import.complete().map_err(|error| error.kind()),
+            Err(error) => Err(error.kind()),
+        };
+        assert_eq!(told, Err(kind), "{what}, when asked whether it is complete");
+        let outcome = pushed.and_then(|()| import.finish());
         assert_eq!(outcome.expect_err(what).kind(), kind, "{what}");
         assert!(export(&*store.snapshot().unwrap()) == before, "{what}: the store has changed");
     };
@@ -296,6 +302,7 @@ fn bad_stream_changes_nothing(subject: &mut dyn Subject) {
     let mut import = store.import().unwrap();
     assert!(import.push(&chunks[1]).is_err());
     chunks.iter().for_each(|chunk| import.push(chunk).unwrap());
+    assert_eq!(import.complete().unwrap(), mark(9), "the mark is known before anything is changed");
     drop(import);
     assert!(export(&*store.snapshot().unwrap()) == before, "an import that was dropped has changed the store");
     assert_eq!(super::model::import(&*store, &chunks), mark(9));

@@ -52,13 +52,17 @@ impl DiskImport {
     /// Runs a step of the writing, after whose failure there is nothing left to go on with.
     fn write<T>(&mut self, step: impl FnOnce(&mut Writing) -> Result<T, redb::Error>) -> Result<T> {
         let Some(mut writing) = self.writing.take() else {
-            return Err(Error::invalid("this import has failed already: start it anew"));
+            return Err(has_failed());
         };
         let (result, writing) = shielded(move || step(&mut writing).map(|result| (result, writing)))
             .map_err(|error| redb_failure(&self.shared.place.path, "import into", error))?;
         self.writing = Some(writing);
         Ok(result)
     }
+}
+
+fn has_failed() -> Error {
+    Error::invalid("this import has failed already: start it anew")
 }
 
 impl Writing {
@@ -92,8 +96,15 @@ impl Import for DiskImport {
         self.write(|writing| writing.insert(entries))
     }
 
+    fn complete(&self) -> Result<Mark> {
+        if self.writing.is_none() {
+            return Err(has_failed());
+        }
+        Ok(self.reader.complete()?.0)
+    }
+
     fn finish(mut self: Box<Self>) -> Result<Mark> {
-        let (mark, counts) = std::mem::take(&mut self.reader).finish()?;
+        let (mark, counts) = self.reader.complete()?;
         let shared = self.shared.clone();
         let place = &shared.place;
         let _writer = place.writer.lock();

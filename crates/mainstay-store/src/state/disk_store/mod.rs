@@ -40,9 +40,9 @@ use snapshot::{DiskSnapshot, Layers};
 /// it with its mark in one synced transaction while a new overlay takes what comes in, and puts the file's new state
 /// below it. The state may be far larger than memory: only the overlay and a cache of the file's pages are held.
 ///
-/// The store never refuses to apply. Whoever feeds it calls [`checkpoint`](StateStore::checkpoint) when
-/// [`is_checkpoint_due`](DiskStore::is_checkpoint_due), and commits nothing more while
-/// [`is_overfull`](DiskStore::is_overfull): that is what bounds the overlay.
+/// The store never refuses to apply. Whoever feeds it looks at [`unsaved_bytes`](StateStore::unsaved_bytes), calls
+/// [`checkpoint`](StateStore::checkpoint) in time and commits nothing more above a limit of its own: that is what bounds
+/// the overlay.
 ///
 /// ```
 /// use std::path::Path;
@@ -131,16 +131,6 @@ impl DiskStore {
     /// The options that the store was opened with.
     pub fn options(&self) -> &DiskStoreOptions {
         &self.shared.place.options
-    }
-
-    /// True if enough was applied since the last checkpoint to make another worth it.
-    pub fn is_checkpoint_due(&self) -> bool {
-        self.unsaved_bytes() >= self.options().checkpoint_bytes
-    }
-
-    /// True if more is unsaved than memory is meant for: commit no more until a checkpoint is done.
-    pub fn is_overfull(&self) -> bool {
-        self.unsaved_bytes() >= self.options().overlay_bytes_max
     }
 }
 

@@ -1,0 +1,295 @@
+//! How replicas come into a set and leave it.
+//!
+//! A new replica learns first and votes only when it has what the primary has: a voter that lags, or cannot be reached,
+//! would hold up every commit. The steps run as tasks of the replica, one change at a time, so that a caller who goes
+//! away leaves no change half done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
+
+use mainstay_core::{Error, ErrorKind, NodeId, ReplicaId, Result, time};
+use openraft::ChangeMembers;
+use openraft::async_runtime::watch::WatchReceiver as _;
+use openraft::errors::{ClientWriteError, RaftError};
+use parking_lot::Mutex;
+
+use crate::committer::not_primary;
+use crate::message::{Envelope, Request, Response};
+use crate::raft::{Member, Types};
+use crate::replica::{Identity, Replica};
+use crate::standing::Role;
+
+/// How long a change of members may take to be committed.
+const CHANGE_TIMEOUT: time::Duration = time::Duration::from_secs(10);
+
+/// How long a caller waits for a new replica to catch up. It goes on learning afterwards.
+const CATCH_UP_TIMEOUT: time::Duration = time::Duration::from_secs(60);
+
+/// How long one request to join may take to be answered.
+const JOIN_REQUEST_TIMEOUT: time::Duration = time::Duration::from_secs(5);
+
+/// How long a replica that joins goes on without a primary that answers, or without anything that comes from one.
+const JOIN_PATIENCE: time::Duration = time::Duration::from_secs(60);
+
+/// What is going on with the members of a set, on its primary.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Held while the members are being changed.
+    turn: tokio::sync::Mutex<()>,
+    /// Those who asked to join and are being taken in: asking again starts nothing new.
+    arriving: Mutex<BTreeMap<ReplicaId, NodeId>>,
+}
+
+/// How many replicas may be on their way in at a time.
+const ARRIVING_MAX: usize = 64;
+
+impl Replica {
+    /// Asks the nodes of a set, again and again, to take this replica in; returns when it is a voter.
+    ///
+    /// # Errors
+    /// `Invalid` without another node to ask. `Timeout` if for a minute no primary was found among the nodes, or nothing
+    /// came from it; asking again is fine. `Fatal` if the replica has stopped.
+    pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
+        let Identity { set, replica, node } = self.inner.identity;
+        let request = Envelope { to: None, request: Request::Join { replica, node } }.encode();
+        let pause = self.inner.options.timing.heartbeat;
+        let mut ask: Vec<NodeId> = nodes.iter().copied().filter(|other| *other != node).collect();
+        if ask.is_empty() {
+            return Err(Error::invalid(format!("joining set {set} needs the id of at least one other node")));
+        }
+        let (mut answered, mut fed) = (time::now(), time::now());
+        let mut received = self.inner.receiver.received();
+        loop {
+            let status = self.status();
+            if status.failure.is_some() || self.inner.scope.is_stopped() {
+                return Err(self.stopped());
+            }
+            if status.voters.contains_key(&replica) {
+                return Ok(());
+            }
+            if std::mem::replace(&mut received, self.inner.receiver.received()) != received {
+                fed = time::now();
+            }
+            if answered.min(fed).elapsed() > JOIN_PATIENCE {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    format!(
+                        "none of the nodes {nodes:?} took replica {replica} into set {set} within {JOIN_PATIENCE:?}: see \
+                         that the set has a primary which can reach node {node}, and join again"
+                    ),
+                ));
+            }
+            let to = ask[0];
+            ask.rotate_left(1);
+            let call = self.inner.transport.call(to, set, request.clone());
+            let answer = time::timeout(JOIN_REQUEST_TIMEOUT, call).await;
+            match answer.ok().and_then(Result::ok).and_then(|bytes| Response::decode(bytes).ok()) {
+                Some(Response::Done) => {
+                    answered = time::now();
+                    // It is the primary: ask it first the next time, too.
+                    ask.rotate_right(1);
+                }
+                Some(Response::NotPrimary(Some(hint))) => {
+                    if let Some(at) = ask.iter().position(|node| *node == hint) {
+                        ask.swap(0, at);
+                    }
+                }
+                _ => {}
+            }
+            time::sleep(pause).await;
+        }
+    }
+
+    /// Takes a replica in: first it learns until it has caught up, then it votes. Older replicas on the same node are
+    /// removed by the same step.
+    ///
+    /// # Errors
+    /// `NotPrimary` elsewhere than on the primary; `Retry` while another change of members is under way; `Timeout` if the
+    /// replica has not caught up after a minute (it goes on learning, and does not vote: call again);
+    /// `OutcomeUnknown` if the others did not confirm the change in time.
+    pub async fn add_member(&self, replica: ReplicaId, node: NodeId) -> Result<()> {
+        if self.status().voters.get(&replica) == Some(&node) && self.rivals(replica, node).is_empty() {
+            return Ok(());
+        }
+        let this = self.clone();
+        self.change(async move { this.add_learner(replica, node).await }).await?;
+        self.caught_up(replica, node).await?;
+        let this = self.clone();
+        self.change(async move {
+            let rivals = this.rivals(replica, node);
+            let voters = this.status().voters.into_keys().filter(|voter| !rivals.contains(voter));
+            let voters: BTreeSet<u64> = voters.chain([replica]).map(|id| id.0).collect();
+            this.change_members(ChangeMembers::ReplaceAllVoters(voters)).await
+        })
+        .await
+    }
+
+    /// Removes a replica from the set. A primary does not remove itself, because who is outside of the set must not serve
+    /// it: it hands over to another voter and answers `NotPrimary`; ask the new primary then.
+    ///
+    /// # Errors
+    /// `NotPrimary` elsewhere than on the primary, and for the primary itself; `Retry` while another change of members is under way; `Invalid` for the
+    /// last voter; `OutcomeUnknown` if the others did not confirm the change in time.
+    pub async fn remove_member(&self, replica: ReplicaId) -> Result<()> {
+        let Identity { set, replica: me, .. } = self.inner.identity;
+        let heir = self.status().voters.into_iter().find(|(other, _)| *other != replica);
+        if let (true, Some((heir, node))) = (replica == me && self.standing().role == Role::Primary, heir) {
+            self.hand_over(heir).await?;
+            return Err(not_primary(set, Some(self.standing().primary.unwrap_or(node))));
+        }
+        let this = self.clone();
+        self.change(async move {
+            let status = this.status();
+            if status.voters.keys().eq([&replica]) {
+                return Err(Error::invalid(format!(
+                    "replica {replica} is the last of set {}: add another before you remove it",
+                    this.inner.identity.set
+                )));
+            }
+            let gone = BTreeSet::from([replica.0]);
+            if status.voters.contains_key(&replica) {
+                this.change_members(ChangeMembers::RemoveVoters(gone)).await
+            } else if status.learners.contains_key(&replica) {
+                this.change_members(ChangeMembers::RemoveNodes(gone)).await
+            } else {
+                Ok(())
+            }
+        })
+        .await
+    }
+
+    /// Answers a replica that wants to join.
+    pub(crate) fn take_in(&self, replica: ReplicaId, node: NodeId) -> Response {
+        let standing = self.standing();
+        if standing.role != Role::Primary {
+            return Response::NotPrimary(standing.primary);
+        }
+        {
+            let mut arriving = self.inner.changes.arriving.lock();
+            if arriving.len() >= ARRIVING_MAX && !arriving.contains_key(&replica) {
+                return Response::Failed(format!("{ARRIVING_MAX} replicas are being taken in already: ask later"));
+            }
+            if arriving.insert(replica, node).is_some() {
+                return Response::Done;
+            }
+        }
+        // Catching up may take long; who joins asks until it sees itself among the voters.
+        let this = self.clone();
+        self.inner.scope.spawn(async move {
+            if let Err(error) = this.add_member(replica, node).await {
+                tracing::debug!(%error, %replica, %node, "could not take a replica in yet");
+            }
+            this.inner.changes.arriving.lock().remove(&replica);
+        });
+        Response::Done
+    }
+
+    /// Other replicas on a node, which a new one there replaces.
+    fn rivals(&self, replica: ReplicaId, node: NodeId) -> BTreeSet<ReplicaId> {
+        let status = self.status();
+        let members = status.voters.into_iter().chain(status.learners);
+        members.filter(|(id, at)| *at == node && *id != replica).map(|(id, _)| id).collect()
+    }
+
+    async fn add_learner(&self, replica: ReplicaId, node: NodeId) -> Result<()> {
+        let status = self.status();
+        let learners = self.rivals(replica, node).into_iter().filter(|id| status.learners.contains_key(id));
+        let gone: BTreeSet<u64> = learners.map(|id| id.0).collect();
+        if !gone.is_empty() {
+            self.change_members(ChangeMembers::RemoveNodes(gone)).await?;
+        }
+        let known = status.voters.get(&replica).or_else(|| status.learners.get(&replica));
+        if known == Some(&node) {
+            return Ok(());
+        }
+        // Not with openraft's own way to wait: it takes everybody within `replication_lag_threshold` for caught up.
+        let added = self.inner.raft.add_learner(replica.0, Member { node }, false).await;
+        added.map(drop).map_err(|error| self.membership_error(error))
+    }
+
+    /// Waits until a learner has what the log had when this was called.
+    async fn caught_up(&self, replica: ReplicaId, node: NodeId) -> Result<()> {
+        let goal = self.status().log_next;
+        let caught_up = async {
+            let mut metrics = self.inner.raft.metrics();
+            loop {
+                {
+                    let now = metrics.borrow_watched();
+                    let Some(replication) = &now.replication else {
+                        return Err(not_primary(self.inner.identity.set, self.standing().primary));
+                    };
+                    let matched = replication.get(&replica.0).copied().flatten();
+                    if matched.map_or(0, |id| id.index + 1) >= goal {
+                        return Ok(());
+                    }
+                }
+                if metrics.changed().await.is_err() {
+                    return Err(self.stopped());
+                }
+            }
+        };
+        time::timeout(CATCH_UP_TIMEOUT, caught_up).await.unwrap_or_else(|_| {
+            Err(Error::new(
+                ErrorKind::Timeout,
+                format!(
+                    "replica {replica} of set {} has not caught up within {CATCH_UP_TIMEOUT:?}; it does not vote: see that \
+                     node {node} runs and can be reached, and add it again",
+                    self.inner.identity.set
+                ),
+            ))
+        })
+    }
+
+    /// Carries out a change of members, alone and to its end even if the caller goes away.
+    async fn change(&self, step: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
+        let this = self.clone();
+        let set = self.inner.identity.set;
+        let changed = self.inner.scope.spawn(async move {
+            let Ok(_turn) = this.inner.changes.turn.try_lock() else {
+                return Err(Error::new(
+                    ErrorKind::Retry,
+                    format!("the members of set {set} are being changed already: retry when that is done"),
+                ));
+            };
+            step.await
+        });
+        match time::timeout(CHANGE_TIMEOUT, changed).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(self.stopped()),
+            Err(_) => Err(Error::new(
+                ErrorKind::OutcomeUnknown,
+                format!(
+                    "the change of the members of set {set} was not confirmed within {CHANGE_TIMEOUT:?}: it may or may not \
+                     happen; look at the members before you try again"
+                ),
+            )),
+        }
+    }
+
+    async fn change_members(&self, change: ChangeMembers<u64, Member>) -> Result<()> {
+        let changed = self.inner.raft.change_membership(change, false).await;
+        changed.map(drop).map_err(|error| self.membership_error(error))
+    }
+
+    fn membership_error(&self, error: RaftError<Types, ClientWriteError<Types>>) -> Error {
+        let set = self.inner.identity.set;
+        match error {
+            RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => {
+                not_primary(set, forward.leader_node.map(|member| member.node))
+            }
+            RaftError::APIError(lost @ ClientWriteError::LogEntryDiscarded(_)) => Error::new(
+                ErrorKind::OutcomeUnknown,
+                format!(
+                    "this node stopped being primary of set {set} while its members were changed: the change may or may \
+                     not have happened; look at the members before you try again"
+                ),
+            )
+            .with_source(lost),
+            RaftError::APIError(other) => {
+                Error::new(ErrorKind::Retry, format!("the members of set {set} cannot be changed at the moment: retry"))
+                    .with_source(other)
+            }
+            RaftError::Fatal(fatal) => self.stopped().with_source(fatal),
+        }
+    }
+}

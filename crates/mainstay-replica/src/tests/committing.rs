@@ -1,0 +1,157 @@
+//! The committer without openraft: what it merges, in which order, and what callers hear when it closes.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use mainstay_core::{Epoch, ErrorKind, Level, NodeId, Result, SequenceNumber, SetId};
+use mainstay_store::state::{Write, WriteBatch};
+
+use crate::command::ParsedCommand;
+use crate::committer::{Commit, Committer};
+use crate::options::{CommitOptions, ReplicaOptions};
+use crate::raft::Applied;
+
+const SET: SetId = SetId { level: Level::Volatile, number: 0 };
+
+fn committer(change: impl FnOnce(&mut CommitOptions)) -> Arc<Committer> {
+    let mut options = ReplicaOptions::default().commit;
+    change(&mut options);
+    let committer = Arc::new(Committer::new(SET, options));
+    committer.open(Epoch(5));
+    committer
+}
+
+fn commit(name: &str) -> Commit {
+    let mut batch = WriteBatch::new();
+    batch.put(name.as_bytes(), b"v");
+    Commit { batches: vec![batch], epoch: None }
+}
+
+/// Polls a commit once: it is in the queue then, or refused.
+fn poll<F: Future<Output = Result<SequenceNumber>>>(future: std::pin::Pin<&mut F>) -> Poll<Result<SequenceNumber>> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn kind(polled: Poll<Result<SequenceNumber>>) -> ErrorKind {
+    match polled {
+        Poll::Ready(Err(error)) => error.kind(),
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// The keys of the next entry, in order.
+fn next_keys(committer: &Committer) -> Option<Vec<String>> {
+    let (_, command) = committer.next()?;
+    let parsed = ParsedCommand::parse(&command.0).unwrap();
+    assert_eq!(parsed.epoch, Epoch(5));
+    let key = |write: Write<'_>| match write {
+        Write::Put { key, .. } => String::from_utf8(key.to_vec()).unwrap(),
+        other => panic!("{other:?}"),
+    };
+    Some(parsed.writes().map(key).collect())
+}
+
+#[test]
+fn what_waits_becomes_one_entry_in_the_order_in_which_it_came() {
+    let committer = committer(|_| ());
+    let mut waiting: Vec<_> = ["b", "a", "c"].map(|name| Box::pin(committer.commit(commit(name)))).into();
+    waiting.iter_mut().for_each(|commit| assert!(poll(commit.as_mut()).is_pending()));
+    let (flight, command) = committer.next().unwrap();
+    assert_eq!(ParsedCommand::parse(&command.0).unwrap().writes().count(), 3);
+    assert!(committer.next().is_none(), "nothing is left");
+    committer.land(&flight, Some(Ok(response(7, true))));
+    for (position, commit) in waiting.iter_mut().enumerate() {
+        let Poll::Ready(Ok(sequence)) = poll(commit.as_mut()) else { panic!("no answer") };
+        assert_eq!(sequence, SequenceNumber(7 << 16 | position as u64));
+    }
+    assert!(committer.is_settled());
+}
+
+#[test]
+fn entries_are_bounded_in_size_and_number() {
+    let committer = committer(|options| {
+        options.entry_bytes_max = 1;
+        options.entries_in_flight_max = 2;
+    });
+    let mut waiting: Vec<_> = ["a", "b", "c"].map(|name| Box::pin(committer.commit(commit(name)))).into();
+    waiting.iter_mut().for_each(|commit| assert!(poll(commit.as_mut()).is_pending()));
+    let (first, _) = committer.next().unwrap();
+    assert_eq!(next_keys(&committer).unwrap(), ["b"], "one too large to be merged goes alone");
+    assert!(committer.next().is_none(), "two are in flight");
+    committer.land(&first, Some(Ok(response(1, true))));
+    assert_eq!(next_keys(&committer).unwrap(), ["c"]);
+}
+
+#[test]
+fn a_caller_who_went_away_before_anything_happened_is_skipped() {
+    let committer = committer(|_| ());
+    let mut gone = Box::pin(committer.commit(commit("gone")));
+    let mut stays = pin!(committer.commit(commit("stays")));
+    assert!(poll(gone.as_mut()).is_pending() && poll(stays.as_mut()).is_pending());
+    drop(gone);
+    assert_eq!(next_keys(&committer).unwrap(), ["stays"]);
+}
+
+#[test]
+fn limits_are_told_and_a_refused_commit_does_not_count() {
+    let committer = committer(|options| {
+        options.commit_bytes_max = 1000;
+        options.waiting_max = 2;
+    });
+    let mut huge = commit("huge");
+    huge.batches[0].put(b"x", &[0; 1000]);
+    assert_eq!(kind(poll(pin!(committer.commit(huge)))), ErrorKind::TooLarge);
+    let mut other = commit("other");
+    other.epoch = Some(Epoch(4));
+    assert!(matches!(kind(poll(pin!(committer.commit(other)))), ErrorKind::NotPrimary { .. }));
+    let (mut a, mut b) = (pin!(committer.commit(commit("a"))), pin!(committer.commit(commit("b"))));
+    assert!(poll(a.as_mut()).is_pending() && poll(b.as_mut()).is_pending());
+    assert_eq!(kind(poll(pin!(committer.commit(commit("c"))))), ErrorKind::Overloaded);
+    assert_eq!(next_keys(&committer).unwrap(), ["a", "b"]);
+    assert!(poll(pin!(committer.commit(commit("d")))).is_pending());
+}
+
+#[test]
+fn closing_refuses_what_waits_and_leaves_what_is_in_flight_unknown() {
+    let committer = committer(|options| options.entries_in_flight_max = 1);
+    let mut flying = pin!(committer.commit(commit("flying")));
+    assert!(poll(flying.as_mut()).is_pending());
+    let (flight, _) = committer.next().unwrap();
+    let mut waiting = pin!(committer.commit(commit("waiting")));
+    assert!(poll(waiting.as_mut()).is_pending());
+    committer.close(Some(NodeId(3)));
+    assert_eq!(kind(poll(waiting.as_mut())), ErrorKind::NotPrimary { hint: Some(NodeId(3)) });
+    assert_eq!(kind(poll(flying.as_mut())), ErrorKind::OutcomeUnknown);
+    assert!(!committer.is_settled(), "it has no outcome yet");
+    committer.land(&flight, None);
+    assert!(committer.is_settled());
+    assert!(matches!(kind(poll(pin!(committer.commit(commit("late"))))), ErrorKind::NotPrimary { .. }));
+    committer.stop("the disk broke".to_owned());
+    let mut late = pin!(committer.commit(commit("late")));
+    let Poll::Ready(Err(stopped)) = poll(late.as_mut()) else { panic!("accepted") };
+    assert!(stopped.kind() == ErrorKind::Fatal && stopped.to_string().contains("the disk broke"), "{stopped}");
+}
+
+#[test]
+fn an_entry_that_was_dropped_is_unknown_and_one_of_another_epoch_is_refused() {
+    let committer = committer(|_| ());
+    for (result, expected) in
+        [(None, ErrorKind::OutcomeUnknown), (Some(Ok(response(3, false))), ErrorKind::NotPrimary { hint: None })]
+    {
+        let mut commit = pin!(committer.commit(commit("a")));
+        assert!(poll(commit.as_mut()).is_pending());
+        let (flight, _) = committer.next().unwrap();
+        committer.land(&flight, result);
+        assert_eq!(kind(poll(commit.as_mut())), expected);
+    }
+}
+
+fn response(index: u64, accepted: bool) -> openraft::raft::ClientWriteResponse<crate::raft::Types> {
+    openraft::raft::ClientWriteResponse {
+        log_id: crate::raft::log_id(5, index),
+        data: Applied { index, accepted },
+        membership: None,
+    }
+}

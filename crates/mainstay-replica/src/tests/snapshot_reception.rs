@@ -1,0 +1,105 @@
+//! A state that comes in damaged, cut off or under a wrong name is refused, and the replica goes on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::{Level, NodeId, PartitionId, ReplicaId, SetId};
+use mainstay_store::disk::sim::SimDisk;
+use mainstay_store::log::MemoryLog;
+use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore};
+
+use crate::in_process::InProcessNetwork;
+use crate::message::{Envelope, Request, Response};
+use crate::options::ReplicaOptions;
+use crate::raft::{SnapshotMeta, log_id, vote};
+use crate::replica::{Identity, Replica};
+use crate::standing::Role;
+use crate::state_machine::Position;
+
+const SET: SetId = SetId { level: Level::Volatile, number: 0 };
+
+async fn start(id: u64, store: Arc<dyn StateStore>) -> Replica {
+    let identity = Identity { set: SET, replica: ReplicaId(id), node: NodeId(id) };
+    let transport = InProcessNetwork::new().endpoint(NodeId(id));
+    Replica::start(identity, ReplicaOptions::default(), Arc::new(MemoryLog::new()), store, transport).await.unwrap()
+}
+
+/// A state as a primary would send it: its chunks and what they are announced as.
+async fn sent() -> (Vec<Bytes>, SnapshotMeta) {
+    let source = start(1, Arc::new(MemoryStore::new())).await;
+    source.found(&BTreeMap::from([(ReplicaId(1), NodeId(1))])).await.unwrap();
+    source.watch().wait_for(|standing| standing.role == Role::Primary).await.unwrap();
+    let partition = source.partition(PartitionId(1));
+    for number in 0..30_u32 {
+        let mut batch = partition.batch();
+        batch.put(&number.to_be_bytes(), &[number as u8; 60_000]);
+        partition.commit(batch).await.unwrap();
+    }
+    let snapshot = source.store().snapshot().unwrap();
+    let meta = Position::from_mark(&snapshot.mark()).unwrap().meta();
+    let chunks: Vec<Bytes> = snapshot.export().unwrap().map(Result::unwrap).collect();
+    assert!(chunks.len() >= 3);
+    source.stop().await;
+    (chunks, meta)
+}
+
+async fn ask(replica: &Replica, request: Request) -> Response {
+    let envelope = Envelope { to: Some(ReplicaId(2)), request };
+    Response::decode(replica.receive(envelope.encode()).await).unwrap()
+}
+
+/// Sends a stream as a peer that leads in a high epoch; true if it was put in force.
+async fn send(replica: &Replica, transfer: u64, chunks: &[Bytes], meta: &SnapshotMeta) -> bool {
+    for (number, chunk) in (0..).zip(chunks) {
+        let piece = Request::SnapshotChunk { transfer, number, chunk: chunk.clone() };
+        if !matches!(ask(replica, piece).await, Response::Done) {
+            return false;
+        }
+    }
+    let end =
+        Request::SnapshotEnd { transfer, chunks: chunks.len() as u64, vote: vote(50, 1, true), meta: meta.clone() };
+    matches!(ask(replica, end).await, Response::Snapshot(_))
+}
+
+async fn bad_states_are_refused_and_a_good_one_is_taken(store: Arc<dyn StateStore>) {
+    let (chunks, meta) = sent().await;
+    let replica = start(2, store).await;
+    let before = replica.store().mark();
+
+    assert!(!send(&replica, 1, &chunks[..chunks.len() - 1], &meta).await, "a stream without its end");
+    assert!(!send(&replica, 2, &[], &meta).await, "an empty stream");
+    let mut altered = chunks.clone();
+    let mut bytes = altered[1].to_vec();
+    bytes[1000] ^= 1;
+    altered[1] = bytes.into();
+    assert!(!send(&replica, 3, &altered, &meta).await, "a stream that was altered");
+    let lies = [
+        SnapshotMeta { last_log_id: Some(log_id(1, 1_000)), ..meta.clone() },
+        SnapshotMeta { last_log_id: Some(log_id(49, meta.last_log_id.unwrap().index)), ..meta.clone() },
+        SnapshotMeta { last_log_id: meta.last_log_id, ..SnapshotMeta::default() },
+    ];
+    for (transfer, lie) in (4..).zip(lies) {
+        assert!(!send(&replica, transfer, &chunks, &lie).await, "announced as {lie:?}");
+    }
+    assert_eq!(replica.status().failure, None, "the replica goes on");
+    assert_eq!(replica.store().mark(), before, "nothing was changed");
+
+    assert!(send(&replica, 9, &chunks, &meta).await);
+    assert_eq!(Position::from_mark(&replica.store().mark()).unwrap().meta(), meta);
+    let again: Vec<Bytes> = replica.store().snapshot().unwrap().export().unwrap().map(Result::unwrap).collect();
+    assert!(again == chunks);
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_memory() {
+    bad_states_are_refused_and_a_good_one_is_taken(Arc::new(MemoryStore::new())).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn on_disk() {
+    let disk = Arc::new(SimDisk::new(1));
+    let store = DiskStore::open(disk, std::path::Path::new("/state"), DiskStoreOptions::default()).unwrap();
+    bad_states_are_refused_and_a_good_one_is_taken(Arc::new(store)).await;
+}

@@ -1,0 +1,300 @@
+//! All replicas of a node on one data folder.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mainstay_core::task::Scope;
+use mainstay_core::time::{self, Duration};
+use mainstay_core::{Epoch, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId};
+use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role, SETS_PER_LEVEL};
+use mainstay_store::disk::sim::SimDisk;
+use mainstay_store::disk::{Disk as _, OpenMode};
+use mainstay_store::log::{Driver, LogOptions, SyncDelay};
+
+const LEVELS: [Level; 3] = [Level::Persisted, Level::Volatile, Level::None];
+const FOLDER: &str = "/data";
+
+fn options(node: u64) -> HostOptions {
+    let mut options = HostOptions::new(NodeId(node));
+    options.log = LogOptions {
+        segment_bytes: 256 << 10,
+        driver: Driver::Task { sync_delay: SyncDelay::default() },
+        ..LogOptions::default()
+    };
+    options.store.cache_bytes_max = 8 << 20;
+    options
+}
+
+/// A process on a node: what it starts ends with it.
+struct Process {
+    host: Host,
+    scope: Scope,
+}
+
+/// Nodes with disks of their own on one network.
+#[derive(Default)]
+struct Nodes {
+    network: InProcessNetwork,
+}
+
+impl Nodes {
+    async fn open(&self, disk: &SimDisk, options: HostOptions) -> Result<Process> {
+        let scope = Scope::new();
+        let node = options.node;
+        let opening = Host::open(Arc::new(disk.clone()), Path::new(FOLDER), options, self.network.endpoint(node));
+        let host = scope.enter(opening).await?;
+        let handler = host.clone();
+        self.network.attach(
+            node,
+            scope.clone(),
+            Arc::new(move |set, request| {
+                let host = handler.clone();
+                Box::pin(async move { host.receive(set, request).await })
+            }),
+        );
+        Ok(Process { host, scope })
+    }
+
+    /// Ends a process in order.
+    async fn stop(&self, process: Process) {
+        self.network.detach(process.host.replicas().next().unwrap().status().identity.node);
+        process.host.stop().await;
+        process.scope.stop();
+        process.scope.ended().await;
+    }
+
+    /// Ends a process where it stands; its disk loses what was not synced.
+    fn kill(&self, process: Process, disk: &SimDisk) {
+        self.network.detach(process.host.replicas().next().unwrap().status().identity.node);
+        process.host.replicas().for_each(mainstay_replica::Replica::kill);
+        process.scope.stop();
+        drop(process);
+        disk.crash();
+    }
+}
+
+async fn founded(nodes: &Nodes, disk: &SimDisk, options: HostOptions) -> Process {
+    let process = nodes.open(disk, options).await.unwrap();
+    process.host.found().await.unwrap();
+    primaries(&[&process]).await;
+    process
+}
+
+/// Waits until every set has a primary among the processes.
+async fn primaries(processes: &[&Process]) {
+    let sets: Vec<SetId> = processes[0].host.replicas().map(|replica| replica.status().identity.set).collect();
+    let is_led = |set: &SetId| {
+        processes.iter().any(|process| process.host.replica(*set).unwrap().standing().role == Role::Primary)
+    };
+    let all = async {
+        while !sets.iter().all(is_led) {
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(60), all).await.expect("primaries within a minute");
+}
+
+/// A partition where its primary is.
+async fn at_primary(processes: &[&Process], level: Level, id: u64) -> Partition {
+    primaries(processes).await;
+    let mut handles = processes.iter().map(|process| process.host.partition(level, PartitionId(id)));
+    handles.find(|partition| partition.check().is_ok()).expect("one is primary")
+}
+
+async fn put(partition: &Partition, key: &str, value: &str) -> Result<()> {
+    let mut batch = partition.batch();
+    batch.put(key.as_bytes(), value.as_bytes());
+    partition.commit(batch).await.map(drop)
+}
+
+fn get(partition: &Partition, key: &str) -> Option<String> {
+    partition.get(key.as_bytes()).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_levels_through_the_same_handle_and_partitions_by_id() {
+    let nodes = Nodes::default();
+    let process = founded(&nodes, &SimDisk::new(1), options(1)).await;
+    let host = &process.host;
+    assert_eq!(host.replicas().count(), 2 * usize::from(SETS_PER_LEVEL));
+    assert_eq!(SETS_PER_LEVEL, 8);
+    for level in LEVELS {
+        for id in 0..20 {
+            let partition = host.partition(level, PartitionId(id));
+            assert_eq!(partition.set(), SetId { level, number: (id % 8) as u16 });
+            put(&partition, "k", &format!("{level} {id}")).await.unwrap();
+        }
+        for id in 0..20 {
+            let partition = host.partition(level, PartitionId(id));
+            assert_eq!(get(&partition, "k"), Some(format!("{level} {id}")), "partitions of a set are apart");
+            let epoch = partition.check().unwrap();
+            assert_eq!(partition.read().unwrap().epoch(), epoch);
+            assert_eq!(partition.standing().role, Role::Primary);
+
+            let mut other = partition.batch();
+            other.put(b"k", b"lost").in_epoch(Epoch(epoch.0 + 1));
+            let refused = partition.commit(other).await.unwrap_err();
+            assert!(matches!(refused.kind(), ErrorKind::NotPrimary { .. }), "{level}: {refused}");
+            let mut huge = partition.batch();
+            huge.put(b"k", &vec![0; 17 << 20]);
+            assert_eq!(partition.commit(huge).await.unwrap_err().kind(), ErrorKind::TooLarge, "{level}");
+        }
+        let (one, two) = (host.partition(level, PartitionId(3)), host.partition(level, PartitionId(11)));
+        let (mut first, mut second) = (one.batch(), two.batch());
+        first.put(b"t", b"1");
+        second.put(b"t", b"2");
+        one.commit_together(vec![first, second]).await.unwrap();
+        assert_eq!((get(&one, "t"), get(&two, "t")), (Some("1".into()), Some("2".into())));
+        let stranger = host.partition(level, PartitionId(4)).batch();
+        assert_eq!(one.commit_together(vec![stranger]).await.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn persisted_state_survives_and_the_rest_does_not() {
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    for crash in [false, true] {
+        let process = founded(&nodes, &disk, options(1)).await;
+        let key = format!("crash {crash}");
+        for level in LEVELS {
+            for id in 0..8 {
+                put(&process.host.partition(level, PartitionId(id)), &key, "v").await.unwrap();
+            }
+        }
+        if crash {
+            nodes.kill(process, &disk);
+        } else {
+            nodes.stop(process).await;
+        }
+        let process = founded(&nodes, &disk, options(1)).await;
+        for level in LEVELS {
+            for id in 0..8 {
+                let found = get(&process.host.partition(level, PartitionId(id)), &key);
+                assert_eq!(found.is_some(), level == Level::Persisted, "{level} after {key}");
+            }
+        }
+        nodes.kill(process, &disk);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_is_opened_only_by_its_node_and_by_one_process() {
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    let process = founded(&nodes, &disk, options(1)).await;
+    let second = nodes.open(&disk, options(1)).await.err().unwrap();
+    assert_eq!(second.kind(), ErrorKind::Conflict, "{second}");
+    put(&process.host.partition(Level::Persisted, PartitionId(1)), "k", "v").await.unwrap();
+    nodes.stop(process).await;
+
+    let other = nodes.open(&disk, options(2)).await.err().unwrap();
+    assert!(other.kind() == ErrorKind::Invalid && other.to_string().contains("n1"), "{other}");
+    let more = nodes.open(&disk, HostOptions { sets_per_level: 4, ..options(1) }).await.err().unwrap();
+    assert!(more.kind() == ErrorKind::Invalid && more.to_string().contains("8 sets"), "{more}");
+    let none = nodes.open(&disk, HostOptions { sets_per_level: 0, ..options(1) }).await.err().unwrap();
+    assert_eq!(none.kind(), ErrorKind::Invalid);
+
+    let identity = Path::new(FOLDER).join("identity");
+    disk.set_byte(&identity, 8, 9).unwrap();
+    let version = nodes.open(&disk, options(1)).await.err().unwrap();
+    assert_eq!(version.kind(), ErrorKind::UnknownVersion, "{version}");
+    disk.set_byte(&identity, 8, 1).unwrap();
+    for offset in [0, 9, 17, 19, 22] {
+        disk.flip_bit(&identity, offset, 3).unwrap();
+        let damaged = nodes.open(&disk, options(1)).await.err().unwrap();
+        assert_eq!(damaged.kind(), ErrorKind::Corrupt, "byte {offset}: {damaged}");
+        disk.flip_bit(&identity, offset, 3).unwrap();
+    }
+    let process = founded(&nodes, &disk, options(1)).await;
+    assert_eq!(get(&process.host.partition(Level::Persisted, PartitionId(1)), "k").as_deref(), Some("v"));
+    nodes.stop(process).await;
+    disk.open(&identity, OpenMode::Existing).unwrap().set_len(5).unwrap();
+    assert_eq!(nodes.open(&disk, options(1)).await.err().unwrap().kind(), ErrorKind::Corrupt);
+    disk.remove(&identity).unwrap();
+    let missing = nodes.open(&disk, options(1)).await.err().unwrap();
+    assert!(missing.kind() == ErrorKind::Corrupt && missing.to_string().contains("identity"), "{missing}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_host_that_could_not_be_opened_leaves_the_folder_free() {
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    let process = founded(&nodes, &disk, options(1)).await;
+    put(&process.host.partition(Level::Persisted, PartitionId(7)), "k", "v").await.unwrap();
+    nodes.stop(process).await;
+    // The store of the last set is damaged: the replicas of all others have been started by then.
+    let last = Path::new(FOLDER).join("state").join(format!("{}.redb", SetId { level: Level::Persisted, number: 7 }));
+    disk.set_byte(&last, 0, 0xff).unwrap();
+    assert!(nodes.open(&disk, options(1)).await.is_err());
+    let first = disk.open(&last, OpenMode::Existing).unwrap();
+    drop(first);
+    disk.remove(&last).unwrap();
+    let freed = async {
+        // Tasks that were stopped are dropped when they are next scheduled.
+        loop {
+            match nodes.open(&disk, options(1)).await {
+                Ok(process) => return process,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
+            }
+            time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(5), freed).await.expect("the folder is free again");
+}
+
+#[tokio::test(start_paused = true)]
+async fn three_hosts_become_one_system_and_outlive_restarts() {
+    let nodes = Nodes::default();
+    let disks = [SimDisk::new(1), SimDisk::new(2), SimDisk::new(3)];
+    let few = |node| HostOptions { sets_per_level: 2, ..options(node) };
+    let all: Vec<NodeId> = (1..=3).map(NodeId).collect();
+    let first = founded(&nodes, &disks[0], few(1)).await;
+    let mut others = Vec::new();
+    for node in 2..=3 {
+        let process = nodes.open(&disks[node - 1], few(node as u64)).await.unwrap();
+        process.host.join(&all).await.unwrap();
+        others.push(process);
+    }
+    let (third, second) = (others.pop().unwrap(), others.pop().unwrap());
+    for level in [Level::Persisted, Level::Volatile] {
+        for id in 0..4 {
+            put(&at_primary(&[&first, &second, &third], level, id).await, "k", "1").await.unwrap();
+        }
+    }
+    let volatile = SetId { level: Level::Volatile, number: 0 };
+    let persisted = SetId { level: Level::Persisted, number: 0 };
+    let before = first.host.replica(volatile).unwrap().status().identity.replica;
+    nodes.kill(first, &disks[0]);
+    for level in [Level::Persisted, Level::Volatile] {
+        for id in 0..4 {
+            let partition = at_primary(&[&second, &third], level, id).await;
+            assert_eq!(get(&partition, "k").as_deref(), Some("1"), "{level}");
+            put(&partition, "k", "2").await.unwrap();
+        }
+    }
+    let first = nodes.open(&disks[0], few(1)).await.unwrap();
+    first.host.join(&all).await.unwrap();
+    let members = first.host.replica(volatile).unwrap().status();
+    assert_ne!(members.identity.replica, before, "a volatile replica that restarts is another one");
+    assert_eq!(members.voters.get(&members.identity.replica), Some(&NodeId(1)));
+    assert!(!members.voters.contains_key(&before) && members.voters.len() == 3, "{members:?}");
+    let members = first.host.replica(persisted).unwrap().status();
+    assert_eq!(members.voters.get(&ReplicaId(1)), Some(&NodeId(1)), "a persisted one stays who it is");
+    // With the second gone, the first is needed for a quorum.
+    nodes.kill(second, &disks[1]);
+    for level in [Level::Persisted, Level::Volatile] {
+        for id in 0..4 {
+            let partition = at_primary(&[&first, &third], level, id).await;
+            assert_eq!(get(&partition, "k").as_deref(), Some("2"), "{level}");
+            put(&partition, "k", "3").await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_for_a_set_that_is_not_here_is_answered() {
+    let nodes = Nodes::default();
+    let process = founded(&nodes, &SimDisk::new(1), options(1)).await;
+    let nowhere = SetId { level: Level::Persisted, number: 99 };
+    assert!(!process.host.receive(nowhere, vec![1, 2, 3].into()).await.is_empty());
+    assert!(process.host.replica(nowhere).is_none());
+}
