@@ -6,9 +6,8 @@
 //!
 //! # Where it stands
 //!
-//! The foundations exist: [ids](id), [errors](Error), [data contracts](contract) and [ordered keys](key). Replicated
-//! partitions exist below this crate, in `mainstay-replica`, and are not shown here yet. Actors, services and
-//! collections do not exist, and this page will say so when they do.
+//! The foundations exist: [ids](id), [errors](Error), [data contracts](contract), [ordered keys](key) and replicated
+//! [partitions](partition). Actors, services and collections do not exist, and this page will say so when they do.
 //!
 //! # Errors
 //!
@@ -23,7 +22,10 @@
 //! assert!(error.to_string().contains("use \"persisted\", \"volatile\" or \"none\""));
 //! ```
 
+pub mod partition;
 pub mod prelude;
 
-pub use mainstay_core::{Epoch, Error, ErrorKind, Level, NodeId, PartitionId, Result, SequenceNumber, SetId};
+pub use mainstay_core::{
+    Epoch, Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId,
+};
 pub use mainstay_core::{contract, id, key};
