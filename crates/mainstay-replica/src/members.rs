@@ -83,8 +83,8 @@ impl Replica {
             let to = ask[0];
             ask.rotate_left(1);
             let call = self.inner.transport.call(to, set, request.clone());
-            match time::timeout(JOIN_REQUEST_TIMEOUT, call).await {
-                Ok(Ok(bytes)) => match Response::decode(bytes) {
+            if let Ok(Ok(bytes)) = time::timeout(JOIN_REQUEST_TIMEOUT, call).await {
+                match Response::decode(bytes) {
                     Ok(Response::Done) => {
                         answered = time::now();
                         // It is the primary: ask it first the next time, too.
@@ -96,8 +96,7 @@ impl Replica {
                         }
                     }
                     _ => {}
-                },
-                Ok(Err(_)) | Err(_) => {}
+                }
             }
             time::sleep(pause).await;
         }

@@ -114,7 +114,8 @@ impl Replica {
     ) -> Result<Self> {
         let scope = task::Scope::new();
         let starting = Self::start_in(identity, options, log, store, transport, scope.clone());
-        let started = scope.enter(starting).await;
+        // On the heap: openraft's start is a future of many kilobytes.
+        let started = Box::pin(scope.enter(starting)).await;
         if started.is_err() {
             // What runs already holds the log and the store.
             scope.stop();
