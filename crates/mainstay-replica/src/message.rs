@@ -218,7 +218,7 @@ fn append(reader: &mut Reader) -> Result<AppendEntriesRequest<Types>> {
     let prev_log_id = reader.optional_log_id()?;
     let leader_commit = reader.optional_log_id()?;
     let count = reader.u32()?;
-    let first = reader.u64()?;
+    let first = reader.index()?;
     let mut entries: Vec<Entry> = Vec::new();
     for offset in 0..u64::from(count) {
         let index = first.checked_add(offset).ok_or_else(|| reader.bad("an index out of range"))?;

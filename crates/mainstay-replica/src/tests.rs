@@ -1,6 +1,7 @@
 //! What only the inside of the crate can see: openraft's own storage suite, and the wire formats against arbitrary bytes.
 
 mod committing;
+mod epochs;
 mod growth;
 mod network;
 mod snapshot_reception;

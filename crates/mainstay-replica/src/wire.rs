@@ -12,6 +12,11 @@ use crate::raft::{self, Command, Entry, LogId, Member, Membership, StoredMembers
 /// The version of the formats below; every record and message starts with it.
 pub(crate) const VERSION: u8 = 1;
 
+/// What no log and no succession of primaries will ever reach, so that counting on cannot overflow. A sequence number has
+/// 48 bits for the index.
+const INDEX_MAX: u64 = (1 << 47) - 1;
+const TERM_MAX: u64 = (1 << 62) - 1;
+
 const KIND_BLANK: u8 = 0;
 const KIND_COMMAND: u8 = 1;
 const KIND_MEMBERSHIP: u8 = 2;
@@ -82,12 +87,28 @@ impl Reader {
     }
 
     pub(crate) fn vote(&mut self) -> Result<Vote> {
-        let (term, node, committed) = (self.u64()?, self.u64()?, self.flag()?);
+        let (term, node, committed) = (self.term()?, self.u64()?, self.flag()?);
         Ok(raft::vote(term, node, committed))
     }
 
+    /// A term with room above it: openraft counts on from there.
+    fn term(&mut self) -> Result<u64> {
+        match self.u64()? {
+            term if term <= TERM_MAX => Ok(term),
+            term => Err(self.bad(&format!("the impossible term {term}"))),
+        }
+    }
+
+    /// The index of a log entry, with room above it.
+    pub(crate) fn index(&mut self) -> Result<u64> {
+        match self.u64()? {
+            index if index <= INDEX_MAX => Ok(index),
+            index => Err(self.bad(&format!("the impossible index {index}"))),
+        }
+    }
+
     pub(crate) fn log_id(&mut self) -> Result<LogId> {
-        Ok(raft::log_id(self.u64()?, self.u64()?))
+        Ok(raft::log_id(self.term()?, self.index()?))
     }
 
     pub(crate) fn optional_log_id(&mut self) -> Result<Option<LogId>> {
@@ -190,7 +211,7 @@ pub(crate) fn encode_entry(entry: &Entry) -> Bytes {
 
 pub(crate) fn decode_entry(index: u64, bytes: Bytes) -> Result<Entry> {
     let mut reader = Reader::versioned("log entry", bytes)?;
-    let term = reader.u64()?;
+    let term = reader.term()?;
     let payload = match reader.u8()? {
         KIND_BLANK => {
             reader.end()?;

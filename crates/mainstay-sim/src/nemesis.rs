@@ -57,7 +57,8 @@ impl Nemesis {
                 0..20 => self.crash_one(),
                 20..28 => self.crash_all(),
                 28..34 => self.doom_one(),
-                34..52 => self.isolate(),
+                34..48 => self.isolate(),
+                48..52 => self.usurp(),
                 52..58 => self.cut_one_way(),
                 58..68 => self.heal(),
                 68..77 => self.spoil_network(),
@@ -122,8 +123,36 @@ impl Nemesis {
         }
     }
 
+    /// The most that a lease has to stand: one replica has not heard of the primary for long, and those who have restart at
+    /// the very moment at which the primary is cut off.
+    fn usurp(self: &Arc<Self>) {
+        let Some(primary) = self.cluster.primary().map(|replica| replica.status().identity.node) else { return };
+        let others: Vec<NodeId> = self.cluster.running().into_iter().filter(|node| *node != primary).collect();
+        if others.is_empty() {
+            return;
+        }
+        let usurper = others[random::rng().random_range(0..others.len())];
+        event!(self.cluster.trace, "{usurper} does not hear of {primary} any more");
+        self.cluster.network.cut(primary, usurper);
+        self.cluster.network.cut(usurper, primary);
+        let this = self.clone();
+        let pause = Duration::from_millis(random::rng().random_range(300..1_500));
+        task::spawn(async move {
+            time::sleep(pause).await;
+            this.cut_off(primary);
+            for other in others.into_iter().filter(|other| *other != usurper) {
+                this.crash(other, Duration::from_millis(random::rng().random_range(0..20)));
+            }
+        });
+    }
+
     fn isolate(&self) {
-        let Some(victim) = self.victim() else { return };
+        if let Some(victim) = self.victim() {
+            self.cut_off(victim);
+        }
+    }
+
+    fn cut_off(&self, victim: NodeId) {
         self.counts.lock().network_troubles += 1;
         event!(self.cluster.trace, "{victim} is cut off");
         for other in self.cluster.ids().into_iter().filter(|other| *other != victim) {
@@ -161,6 +190,15 @@ impl Nemesis {
     fn hand_over(self: &Arc<Self>) {
         let (Some(primary), Some(to)) = (self.cluster.primary(), self.victim()) else { return };
         self.counts.lock().hand_overs += 1;
+        if random::rng().random_bool(0.5) {
+            // Who has handed over may never hear what came of it.
+            let (this, node) = (self.clone(), primary.status().identity.node);
+            let pause = Duration::from_micros(random::rng().random_range(0..10_000));
+            task::spawn(async move {
+                time::sleep(pause).await;
+                this.cut_off(node);
+            });
+        }
         let trace = self.cluster.trace.clone();
         task::spawn(async move {
             event!(trace, "{} hands over to {to}", primary.status().identity.node);

@@ -52,6 +52,18 @@ fn an_entry_survives_its_encoding() {
     assert_eq!(decoded, entry);
 }
 
+#[test]
+fn numbers_that_leave_no_room_to_count_on_are_refused() {
+    for (term, index) in [(u64::MAX, 1), (1, u64::MAX), (1, 1 << 47)] {
+        let mut bytes = bytes::BytesMut::from(&[wire::VERSION][..]);
+        wire::put_log_id(&mut bytes, &raft::log_id(term, index));
+        let error = wire::Reader::versioned("log id", bytes.freeze()).and_then(|mut reader| reader.log_id());
+        assert_eq!(error.expect_err("impossible").kind(), mainstay_core::ErrorKind::Corrupt);
+    }
+    let entry = Entry { log_id: raft::log_id(u64::MAX, 9), payload: EntryPayload::Blank };
+    assert!(wire::decode_entry(9, wire::encode_entry(&entry)).is_err());
+}
+
 proptest! {
     #[test]
     fn no_bytes_make_a_decoder_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200), versioned: bool) {
