@@ -15,6 +15,8 @@ use crate::event;
 pub(crate) struct Nemesis {
     cluster: Arc<Cluster>,
     changing_members: AtomicBool,
+    /// The time of trouble has ended: what was still to come does not cut anybody off any more.
+    is_over: AtomicBool,
     next_node: Mutex<u64>,
     pub counts: Mutex<Counts>,
     /// A node that could not be started again.
@@ -40,6 +42,7 @@ impl Nemesis {
         Self {
             cluster,
             changing_members: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
             next_node,
             counts: Mutex::default(),
             stuck: Mutex::default(),
@@ -51,6 +54,7 @@ impl Nemesis {
         loop {
             time::sleep(Duration::from_millis(random::rng().random_range(20..900))).await;
             if time::now() >= until {
+                self.is_over.store(true, Ordering::Relaxed);
                 return;
             }
             match random::rng().random_range(0..100) {
@@ -153,6 +157,9 @@ impl Nemesis {
     }
 
     fn cut_off(&self, victim: NodeId) {
+        if self.is_over.load(Ordering::Relaxed) {
+            return;
+        }
         self.counts.lock().network_troubles += 1;
         event!(self.cluster.trace, "{victim} is cut off");
         for other in self.cluster.ids().into_iter().filter(|other| *other != victim) {
