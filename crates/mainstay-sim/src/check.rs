@@ -92,12 +92,20 @@ async fn agreement(cluster: &Cluster, primary: &Replica) -> Result<Vec<Replica>,
         }
     };
     match time::timeout(Duration::from_secs(5), caught_up).await {
-        Ok(()) => Ok(members),
+        // A node that was doomed before may have crashed meanwhile: then its handle is of the life before.
+        Ok(()) if members.iter().all(|member| is_current(cluster, member)) => Ok(members),
+        Ok(()) => Err("a member has just crashed".to_owned()),
         Err(_) => {
             let places: Vec<_> = members.iter().map(|m| (m.status().identity.node, m.status().applied_next)).collect();
             Err(format!("members lag behind {goal}: {places:?}"))
         }
     }
+}
+
+/// True if a replica is the one that runs on its node now.
+fn is_current(cluster: &Cluster, member: &Replica) -> bool {
+    let node = member.status().identity.node;
+    cluster.replica(node).is_some_and(|running| Arc::ptr_eq(running.store(), member.store()))
 }
 
 /// Compares the members' stores with each other and with what the clients were told.

@@ -143,6 +143,9 @@ impl Nemesis {
         let pause = Duration::from_millis(random::rng().random_range(300..1_500));
         task::spawn(async move {
             time::sleep(pause).await;
+            if this.is_over.load(Ordering::Relaxed) {
+                return;
+            }
             this.cut_off(primary);
             for other in others.into_iter().filter(|other| *other != usurper) {
                 this.crash(other, Duration::from_millis(random::rng().random_range(0..20)));
