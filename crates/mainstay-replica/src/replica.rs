@@ -9,7 +9,7 @@ use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::sync::watch;
 
-use crate::committer::{Commit, Committer, stopped};
+use crate::committer::{Answering, Commit, Committer, stopped};
 use crate::growth::Growth;
 use crate::log_storage::LogStorage;
 use crate::members::Changes;
@@ -144,6 +144,8 @@ impl Replica {
             Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error)
         })?;
         let committer = Arc::new(Committer::new(identity.set, options.commit.clone()));
+        let answering = Arc::new(Answering(committer.clone()));
+        raft.set_metrics_recorder(Some(answering)).await.map_err(|error| stopped(identity.set, &error.to_string()))?;
         let keeper = Arc::new(Keeper::new(identity.set, &raft, &options.timing, committer.clone()));
         let receiver = Receiver::new(identity, raft.clone(), store.clone(), fresh, options.timing);
         let inner = Inner {
