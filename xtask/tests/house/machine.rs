@@ -13,7 +13,7 @@ pub(crate) fn paths(path: &str, text: &str) -> Vec<String> {
 fn holds_one(line: &str) -> bool {
     STARTS.iter().any(|(one, two)| {
         let start = [*one, *two].concat();
-        // Inside a longer path, `…/docs/work/…`, it is just a name.
+        // Inside a longer path it is just a name.
         let stands_alone =
             |at: usize| !line[..at].ends_with(|before: char| before.is_alphanumeric() || "._-".contains(before));
         line.match_indices(&start).any(|(at, _)| stands_alone(at))
