@@ -16,6 +16,9 @@ use crate::command::{COMMITS_PER_ENTRY_MAX, CommandBuilder, sequence_number};
 use crate::options::CommitOptions;
 use crate::raft::{Command, Raft, Reply, WriteResult};
 
+/// From how many commits on, waiting and in flight, an entry takes only half of them.
+const CROWD_MIN: usize = 32;
+
 /// Merges what many callers commit into few log entries and keeps several of them in flight.
 ///
 /// While entries are on their way to the disk and the quorum, what arrives waits and becomes the next entry: the busier
@@ -50,11 +53,18 @@ struct Shared {
 
 impl Shared {
     /// An entry costs the same whether it carries one commit or a thousand. What trickles in while others are in flight
-    /// waits for them to land and goes together; a crowd as large as what is in flight goes at once.
+    /// waits for them to land and goes together; a crowd about as large as what is in flight goes at once.
     fn is_worth_a_flight(&self, options: &CommitOptions) -> bool {
         self.flights.is_empty()
             || (self.flights.len() < options.entries_in_flight_max
-                && (self.waiting.len() >= self.flying || self.waiting_bytes >= options.entry_bytes_max))
+                && (self.waiting.len() * 4 >= self.flying * 3 || self.waiting_bytes >= options.entry_bytes_max))
+    }
+
+    /// How many commits the next entry takes at most. A large crowd is split in two, so that one half prepares its next
+    /// commits while the disk works for the other; a small one is not worth two entries.
+    fn share(&self) -> usize {
+        let crowd = self.flying + self.waiting.len();
+        if crowd < CROWD_MIN { COMMITS_PER_ENTRY_MAX } else { crowd.div_ceil(2).min(COMMITS_PER_ENTRY_MAX) }
     }
 }
 
@@ -235,12 +245,13 @@ impl Committer {
         if !shared.is_worth_a_flight(&self.options) {
             return None;
         }
+        let share = shared.share();
         let mut builder = None;
         let mut replies = Vec::new();
         let mut entry_bytes = 0;
         while let Some(next) = shared.waiting.front() {
             let bytes = next.commit.bytes();
-            let full = entry_bytes + bytes > self.options.entry_bytes_max || replies.len() >= COMMITS_PER_ENTRY_MAX;
+            let full = entry_bytes + bytes > self.options.entry_bytes_max || replies.len() >= share;
             if full && !replies.is_empty() {
                 break;
             }
