@@ -8,7 +8,7 @@ use mainstay_core::{task, time};
 use crate::outcome::Outcome;
 use crate::stopwatch::{Stopwatch, pause};
 
-/// Many writers at once, each of which writes again as soon as its last write is done.
+/// Many writers at once, each of which writes again as soon as its last write is done, and at least once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) writers: usize,
@@ -69,15 +69,16 @@ impl Load {
                 let progress = &progress;
                 let write = &write;
                 move || -> Outcome<()> {
-                    let stop = StopOnDrop(progress);
+                    let _stop = StopOnDrop(progress);
                     let mut turn = 0;
-                    while !progress.is_stopped() {
+                    loop {
                         write(writer, turn)?;
                         progress.step();
                         turn += 1;
+                        if progress.is_stopped() {
+                            return Ok(());
+                        }
                     }
-                    drop(stop);
-                    Ok(())
                 }
             };
             let threads: Vec<_> = (0..self.writers).map(|writer| scope.spawn(run(writer))).collect();
@@ -104,12 +105,14 @@ impl Load {
             task::spawn(async move {
                 let _stop = StopOnDrop(&progress);
                 let mut turn = 0;
-                while !progress.is_stopped() {
+                loop {
                     writer.write(turn).await?;
                     progress.step();
                     turn += 1;
+                    if progress.is_stopped() {
+                        return Outcome::Ok(());
+                    }
                 }
-                Outcome::Ok(())
             })
         };
         let tasks: Vec<_> = writers.into_iter().take(self.writers).map(start).collect();

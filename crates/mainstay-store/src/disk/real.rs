@@ -73,7 +73,7 @@ impl Disk for RealDisk {
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(RealLock { _file: file })),
+            Ok(()) => Ok(Box::new(RealLock { file })),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -130,13 +130,22 @@ fn fill_with_zeros(file: &File, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// The operating system releases the lock when the file is closed, which it also is when the process dies.
+/// The operating system releases the lock when the last copy of the file handle is closed, which it also is when the
+/// process dies.
 #[derive(Debug)]
 struct RealLock {
-    _file: File,
+    file: File,
 }
 
 impl DiskLock for RealLock {}
+
+impl Drop for RealLock {
+    /// Closing is not enough: a child process that another thread is just starting holds a copy for a moment. If this
+    /// fails, closing still releases the lock, only later.
+    fn drop(&mut self) {
+        _ = self.file.unlock();
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -146,5 +155,17 @@ mod tests {
     fn real_disk_conforms() {
         let dir = tempfile::tempdir().unwrap();
         super::super::conformance::check(&RealDisk, dir.path());
+    }
+
+    #[test]
+    fn a_dropped_lock_is_free_although_a_copy_of_its_handle_is_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path).unwrap();
+        file.try_lock().unwrap();
+        let copy = file.try_clone().unwrap();
+        drop(RealLock { file });
+        drop(RealDisk.lock(&path).unwrap());
+        drop(copy);
     }
 }

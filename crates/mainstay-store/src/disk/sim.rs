@@ -360,7 +360,8 @@ impl DiskFile for SimFile {
         let end = offset.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::InvalidInput)?;
         let half = |file: &mut SimInode, _: &mut StdRng| {
             if file.reserved() >= end {
-                file.write(&bytes[..bytes.len() / 2], offset);
+                let middle = (offset + bytes.len() as u64 / 2) / SECTOR_BYTES * SECTOR_BYTES;
+                file.write(&bytes[..middle.saturating_sub(offset) as usize], offset);
             }
         };
         self.with(DiskOp::Write, half, |world, number| {

@@ -10,7 +10,8 @@ fn a_failed_write_or_sync_stops_the_log_until_it_is_opened_anew() {
             let disk = SimDisk::new(3);
             let log = open(&disk).unwrap();
             append(&log, A, 1..20);
-            disk.inject(Fault::on(op).path(".segment"));
+            // Not the spare segment, which is made ready at any time.
+            disk.inject(Fault::on(op).path("0000000001.segment"));
             let (called, wait) = mpsc::sync_channel(10);
             let mut accepted = 0;
             for index in 20..25 {
