@@ -41,7 +41,6 @@ use crate::transaction::Transaction;
 /// tx.commit().await?;
 /// # Ok(())
 /// # }
-/// # example(run);
 /// ```
 #[derive(Clone)]
 pub struct StateManager {

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mainstay_core::{Level, NodeId, PartitionId};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
+use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, RealDisk, Role};
 use mainstay_state::{StateManager, StateOptions};
-use mainstay_store::disk::RealDisk;
 use tempfile::TempDir;
 
 pub const LEVELS: [Level; 3] = [Level::Persisted, Level::Volatile, Level::None];
