@@ -49,6 +49,8 @@ pub enum ErrorKind {
     TooLarge,
     /// The input is wrong; retrying it will not help.
     Invalid,
+    /// What was asked for is not kept any more. Take a snapshot, and go on from there.
+    TooOld,
     /// Stored or received bytes are damaged. They were not used.
     Corrupt,
     /// Stored or received bytes are of a version that this build does not read.
@@ -153,6 +155,7 @@ mod tests {
             (ErrorKind::Overloaded, true),
             (ErrorKind::TooLarge, false),
             (ErrorKind::Invalid, false),
+            (ErrorKind::TooOld, false),
             (ErrorKind::Corrupt, false),
             (ErrorKind::UnknownVersion, false),
             (ErrorKind::StorageFull, false),
