@@ -121,3 +121,11 @@ impl Holders {
             || self.more.as_ref().is_some_and(|more| more.sharers.len() > usize::from(more.sharers.contains_key(&id)))
     }
 }
+
+#[cfg(test)]
+impl Holders {
+    /// How many are looked through one by one, and for how many others there is room.
+    pub(super) fn room(&self) -> (usize, usize) {
+        (1 + SHARERS_IN_PLACE, self.more.as_ref().map_or(0, |more| more.sharers.capacity()))
+    }
+}

@@ -25,7 +25,7 @@ pub(crate) struct LockOwner {
     id: TransactionId,
     held: Held,
     /// The request that waits, while a future of [`acquire`](Self::acquire) lives. It is here and not in the future,
-    /// so that a future that is forgotten instead of dropped is found when the owner ends.
+    /// so that one of a future that is forgotten instead of dropped is found by whatever the owner does next.
     pending: Option<Box<Pending>>,
 }
 
@@ -52,6 +52,10 @@ impl LockOwner {
     /// Grants a lock at once or not at all. `key` is the exact key, with the collection in it.
     #[inline]
     pub(crate) fn try_acquire(&mut self, key: &Bytes, mode: LockMode) -> bool {
+        if self.pending.is_some() {
+            // Of a future that was forgotten.
+            self.withdraw();
+        }
         let hash = self.table.hash(key);
         let former = self.held.get(hash, key).map(|lock| lock.mode);
         if former.is_some_and(|former| former.covers(mode)) {
@@ -98,8 +102,6 @@ impl LockOwner {
     }
 
     async fn wait(&mut self, key: &Bytes, mode: LockMode, limit: Duration, resource: String) -> Result<()> {
-        // Of a future that was forgotten.
-        self.withdraw();
         let hash = self.table.hash(key);
         let former = self.held.get(hash, key).map(|lock| lock.mode);
         let request = Request { hash, key: LockKey::new(key), id: self.id, mode, former };
@@ -156,6 +158,7 @@ impl LockOwner {
     }
 
     /// Takes back the request that waits, if there is one, or what it was granted and nobody has heard of.
+    #[cold]
     fn withdraw(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         let Pending { request, place } = *pending;
@@ -234,6 +237,7 @@ impl Waiting<'_> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
+        // Nothing is left to be taken back after `end`.
         self.owner.withdraw();
     }
 }

@@ -84,7 +84,7 @@ struct Search<'a> {
     victim: TransactionId,
     /// Whoever was reached: from where, and by which edge.
     reached: HashMap<TransactionId, (TransactionId, WaitsFor), FixedState>,
-    /// The keys whose sharers were all reached.
+    /// The keys whose sharers were all reached: many may wait for a key that many share.
     shared: HashSet<(u64, &'a [u8]), FixedState>,
 }
 
@@ -131,7 +131,10 @@ impl<'a> Search<'a> {
                     edges.push(WaitsFor::Ahead { transaction: self.victim, mode: victim.request.mode });
                     return edges;
                 }
-                let all = mode.is_compatible_with(LockMode::Shared) || self.shared.insert((hash, key.as_slice()));
+                // The victim does not reach itself, so that what it reaches is not all.
+                let all = mode.is_compatible_with(LockMode::Shared)
+                    || id == self.victim
+                    || self.shared.insert((hash, key.as_slice()));
                 let holders = entry.holders.in_the_way_of(id, mode);
                 // If another one has reached the sharers, the strong holder, which is the first, is all that is left.
                 for (holder, mode) in holders.take(if all { usize::MAX } else { 1 }) {
@@ -168,5 +171,13 @@ impl<'a> Search<'a> {
             mode: record.request.mode,
             waits_for: vec![edge],
         })
+    }
+}
+
+#[cfg(test)]
+impl Waits {
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
     }
 }
