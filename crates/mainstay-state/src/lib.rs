@@ -19,6 +19,7 @@ mod dictionary;
 mod registry;
 
 mod gates;
+mod watch;
 
 mod cache;
 mod entry;
@@ -29,7 +30,7 @@ mod writes;
 
 pub use attempt::Attempt;
 pub use collection::Collection;
-pub use dictionary::{Dictionary, Entries, Keys, Range};
+pub use dictionary::{Change, Changed, Dictionary, Entries, Keys, Range, Watch};
 pub use gates::Gates;
 pub use lock::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, TransactionId, WaitsFor};
 pub use manager::StateManager;

@@ -158,6 +158,11 @@ impl StateManager {
 }
 
 impl Shared {
+    /// From now on the values that a commit replaces go along.
+    pub(crate) fn keep_history(&self) {
+        self.history.store(true, Ordering::SeqCst);
+    }
+
     /// Whether the values that a commit replaces go along for those who watch.
     pub(crate) fn keeps_history(&self) -> bool {
         self.history.load(Ordering::Relaxed)

@@ -105,6 +105,15 @@ impl Transaction {
         Committing::new(self, Box::pin(async move { partition.commit(batch).await })).await
     }
 
+    /// The place in the order of commits of the snapshot that enumerations and counts of this transaction see: a
+    /// [`Watch`](crate::Watch) from there on sees all that the snapshot does not.
+    ///
+    /// # Errors
+    /// `NotPrimary`; `Conflict` for a transaction that has ended.
+    pub fn snapshot_number(&mut self) -> Result<SequenceNumber> {
+        Ok(self.snapshot()?.0.sequence_number())
+    }
+
     /// Undoes the changes and releases the locks, as dropping the transaction does.
     pub fn abort(self) {
         drop(self);
