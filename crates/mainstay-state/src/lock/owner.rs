@@ -46,7 +46,7 @@ impl LockOwner {
 
     /// The mode in which a key is held.
     pub(crate) fn holds(&self, key: &Bytes) -> Option<LockMode> {
-        self.held.get(self.table.hash(key), key).map(|lock| lock.mode)
+        self.held.get(self.table.hash(key), &LockKey::new(key)).map(|lock| lock.mode)
     }
 
     /// Grants a lock at once or not at all. `key` is the exact key, with the collection in it.
@@ -56,12 +56,12 @@ impl LockOwner {
             // Of a future that was forgotten.
             self.withdraw();
         }
-        let hash = self.table.hash(key);
-        let former = self.held.get(hash, key).map(|lock| lock.mode);
+        let (hash, key) = (self.table.hash(key), LockKey::new(key));
+        let former = self.held.get(hash, &key).map(|lock| lock.mode);
         if former.is_some_and(|former| former.covers(mode)) {
             return true;
         }
-        let request = Request { hash, key: LockKey::new(key), id: self.id, mode, former };
+        let request = Request { hash, key, id: self.id, mode, former };
         let granted = self.table.grant_or(&request, |_| ());
         if granted {
             self.note(request);
@@ -96,15 +96,16 @@ impl LockOwner {
         if self.pending.is_some() {
             self.withdraw();
         }
-        for lock in self.held.drain() {
+        for lock in self.held.iter() {
             self.table.release(lock.hash, &lock.key, self.id);
         }
+        self.held.clear();
     }
 
     async fn wait(&mut self, key: &Bytes, mode: LockMode, limit: Duration, resource: String) -> Result<()> {
-        let hash = self.table.hash(key);
-        let former = self.held.get(hash, key).map(|lock| lock.mode);
-        let request = Request { hash, key: LockKey::new(key), id: self.id, mode, former };
+        let (hash, key) = (self.table.hash(key), LockKey::new(key));
+        let former = self.held.get(hash, &key).map(|lock| lock.mode);
+        let request = Request { hash, key, id: self.id, mode, former };
         if limit.is_zero() {
             return self.refuse(request, resource);
         }
@@ -176,7 +177,7 @@ impl LockOwner {
         let Request { hash, key, mode, former, .. } = request;
         if former.is_none() {
             self.held.push(HeldLock { hash, key, mode });
-        } else if let Some(lock) = self.held.get_mut(hash, key.as_slice()) {
+        } else if let Some(lock) = self.held.get_mut(hash, &key) {
             lock.mode = mode;
         }
     }

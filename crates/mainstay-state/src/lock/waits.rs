@@ -4,6 +4,7 @@ use foldhash::fast::FixedState;
 
 use super::deadlock::Deadlock;
 use super::held::Held;
+use super::key::LockKey;
 use super::queue::Place;
 use super::request::Request;
 use super::table::LockTable;
@@ -68,7 +69,7 @@ impl Waits {
         if self.records.len() < held.len() {
             return self.records.values().any(|record| {
                 let Request { hash, key, .. } = &record.request;
-                record.request.id != id && held.get(*hash, key.as_slice()).is_some()
+                record.request.id != id && held.get(*hash, key).is_some()
             });
         }
         held.iter().any(|lock| {
@@ -85,7 +86,7 @@ struct Search<'a> {
     /// Whoever was reached: from where, and by which edge.
     reached: HashMap<TransactionId, (TransactionId, WaitsFor), FixedState>,
     /// The keys whose sharers were all reached: many may wait for a key that many share.
-    shared: HashSet<(u64, &'a [u8]), FixedState>,
+    shared: HashSet<&'a LockKey, FixedState>,
 }
 
 impl<'a> Search<'a> {
@@ -132,9 +133,7 @@ impl<'a> Search<'a> {
                     return edges;
                 }
                 // The victim does not reach itself, so that what it reaches is not all.
-                let all = mode.is_compatible_with(LockMode::Shared)
-                    || id == self.victim
-                    || self.shared.insert((hash, key.as_slice()));
+                let all = mode.is_compatible_with(LockMode::Shared) || id == self.victim || self.shared.insert(key);
                 let holders = entry.holders.in_the_way_of(id, mode);
                 // If another one has reached the sharers, the strong holder, which is the first, is all that is left.
                 for (holder, mode) in holders.take(if all { usize::MAX } else { 1 }) {

@@ -8,11 +8,13 @@ use mainstay_core::time;
 
 use crate::lock::{LockMode, LockTable, TransactionId};
 
-const ROUNDS: u32 = 2_000_000;
+/// Short enough that some of the repetitions are not interrupted.
+const ROUNDS: u32 = 20_000;
+const REPETITIONS: u32 = 200;
 
 fn measure(title: &str, per_round: u32, mut round: impl FnMut(u64)) {
     let mut best = f64::MAX;
-    for _ in 0..5 {
+    for _ in 0..REPETITIONS {
         let start = time::now();
         for n in 0..ROUNDS {
             round(u64::from(n));
