@@ -20,6 +20,7 @@ use crate::transaction::Transaction;
 mod length;
 mod range;
 
+pub(crate) use range::Merged;
 pub use range::{Entries, Keys, Range};
 
 /// A map from keys to values, ordered by key. Cheap to clone.

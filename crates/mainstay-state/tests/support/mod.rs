@@ -41,6 +41,7 @@ impl TestNode {
     pub async fn restart(self) -> Self {
         let Self { host, folder, _temporary } = self;
         host.stop().await;
+        drop(host);
         let mut node = Self::open(&folder).await;
         node._temporary = _temporary;
         node
