@@ -15,7 +15,9 @@ mod retry;
 mod transaction;
 
 mod collection;
+mod concurrent_queue;
 mod dictionary;
+mod queue;
 mod registry;
 
 mod gates;
@@ -30,10 +32,12 @@ mod writes;
 
 pub use attempt::Attempt;
 pub use collection::Collection;
+pub use concurrent_queue::{CAPACITY_DEFAULT, ConcurrentQueue};
 pub use dictionary::{Change, Changed, Dictionary, Entries, Keys, Range, Watch};
 pub use gates::Gates;
 pub use lock::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, TransactionId, WaitsFor};
 pub use manager::StateManager;
 pub use options::{LOCK_TIMEOUT, RetryOptions, StateOptions, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
+pub use queue::{Items, Queue};
 pub use registry::{CollectionInfo, CollectionKind, NAME_BYTES_MAX};
 pub use transaction::Transaction;

@@ -140,9 +140,8 @@ impl Transaction {
         if self.locks.try_acquire(key, mode) {
             return Ok(());
         }
-        let now = time::now();
-        let waited = now - *self.waiting_since.get_or_insert(now);
-        let outcome = self.locks.acquire(key, mode, self.limit.saturating_sub(waited), what).await;
+        let limit = self.time_left();
+        let outcome = self.locks.acquire(key, mode, limit, what).await;
         if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Retry) {
             // Whoever it stood in the way of goes on at once.
             self.conclude(false);
@@ -163,7 +162,19 @@ impl Transaction {
         self.waiting_since = None;
     }
 
-    fn check_usable(&self) -> Result<()> {
+    /// How long the current operation may wait in all.
+    pub(crate) fn time_limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// How long the current operation may still wait: its time runs from the first time that it has to.
+    pub(crate) fn time_left(&mut self) -> Duration {
+        let now = time::now();
+        let waited = now - *self.waiting_since.get_or_insert(now);
+        self.limit.saturating_sub(waited)
+    }
+
+    pub(crate) fn check_usable(&self) -> Result<()> {
         match self.refusal {
             None => Ok(()),
             Some(why) => {

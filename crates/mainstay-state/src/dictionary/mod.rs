@@ -21,6 +21,7 @@ mod length;
 mod range;
 mod watch;
 
+pub(crate) use range::Merged;
 pub use range::{Entries, Keys, Range};
 pub use watch::{Change, Changed, Watch};
 
