@@ -7,6 +7,7 @@
 //! Only this crate knows openraft. How bytes reach another node is a seam ([`Transport`]); an [`InProcessNetwork`] with
 //! loss, delay, reordering, duplication and cuts stands in for a real one in tests and simulation.
 
+mod claim;
 mod host;
 mod identity;
 mod members;
@@ -39,8 +40,10 @@ pub mod planted;
 #[cfg(test)]
 mod tests;
 
+pub use claim::Claim;
 pub use host::{Host, HostOptions, SETS_PER_LEVEL};
 pub use in_process::{Handler, InProcessNetwork, Troubles};
+pub use mainstay_store::state::{KeyRange, Order, Scan, prefix_successor};
 pub use options::{CheckpointOptions, CommitOptions, ReplicaOptions, Timing};
 pub use partition::{Batch, Partition, Snapshot};
 pub use replica::{Identity, Replica, Status};

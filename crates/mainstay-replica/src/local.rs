@@ -1,8 +1,11 @@
+use std::sync::Arc;
+
 use mainstay_core::{Epoch, NodeId, Result, SequenceNumber, SetId};
 use mainstay_store::state::{Mark, MemoryStore, StateStore, WriteBatch};
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
+use crate::claim::Claims;
 use crate::committer::{not_primary, too_large};
 use crate::standing::{Role, Standing};
 
@@ -15,6 +18,7 @@ pub(crate) struct LocalSet {
     id: SetId,
     store: MemoryStore,
     commit_bytes_max: usize,
+    claims: Arc<Claims>,
     next: Mutex<u64>,
     standing: watch::Sender<Standing>,
 }
@@ -26,6 +30,7 @@ impl LocalSet {
             id,
             store: MemoryStore::new(),
             commit_bytes_max,
+            claims: Arc::default(),
             next: Mutex::new(1),
             standing: watch::Sender::new(standing),
         }
@@ -37,6 +42,10 @@ impl LocalSet {
 
     pub(crate) fn store(&self) -> &dyn StateStore {
         &self.store
+    }
+
+    pub(crate) fn claims(&self) -> &Arc<Claims> {
+        &self.claims
     }
 
     pub(crate) fn standing(&self) -> Standing {

@@ -3,10 +3,11 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mainstay_core::{Epoch, Error, PartitionId, Result, SequenceNumber, SetId};
+use mainstay_core::{Epoch, Error, Level, PartitionId, Result, SequenceNumber, SetId};
 use mainstay_store::state::{KeyRange, Mark, Order, Scan, StateSnapshot, StateStore, WriteBatch};
 use tokio::sync::watch;
 
+use crate::claim::Claim;
 use crate::committer::Commit;
 use crate::local::LocalSet;
 use crate::replica::Replica;
@@ -93,6 +94,22 @@ impl Partition {
         match &self.backing {
             Backing::Replicated(replica) => replica.inner.identity.set,
             Backing::Local(local) => local.id(),
+        }
+    }
+
+    /// How its state is kept.
+    pub fn level(&self) -> Level {
+        self.set().level
+    }
+
+    /// Takes the right to be the only one in this process who keeps locks and values of the partition in memory.
+    ///
+    /// # Errors
+    /// `Conflict` if somebody has it.
+    pub fn claim(&self) -> Result<Claim> {
+        match &self.backing {
+            Backing::Replicated(replica) => replica.inner.claims.claim(self.id),
+            Backing::Local(local) => local.claims().claim(self.id),
         }
     }
 

@@ -9,6 +9,7 @@ use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::sync::watch;
 
+use crate::claim::Claims;
 use crate::committer::{Answering, Commit, Committer, stopped};
 use crate::growth::Growth;
 use crate::log_storage::LogStorage;
@@ -68,6 +69,7 @@ pub(crate) struct Inner {
     pub(crate) receiver: Receiver,
     pub(crate) scope: task::Scope,
     pub(crate) changes: Changes,
+    pub(crate) claims: Arc<Claims>,
     /// Held while a checkpoint is made: openraft hears of one at a time.
     checkpointing: tokio::sync::Mutex<()>,
 }
@@ -160,6 +162,7 @@ impl Replica {
             receiver,
             scope,
             changes: Changes::default(),
+            claims: Arc::default(),
             checkpointing: tokio::sync::Mutex::default(),
         };
         let replica = Self { inner: Arc::new(inner) };
