@@ -23,6 +23,11 @@ pub(crate) fn sequence_number(index: u64, position: usize) -> SequenceNumber {
     SequenceNumber(index << POSITION_BITS | position as u64)
 }
 
+/// The number below which all commits of a state lie, and no other: the state has applied all entries before `next`.
+pub(crate) fn last_sequence_number(next: u64) -> SequenceNumber {
+    SequenceNumber((next << POSITION_BITS).saturating_sub(1))
+}
+
 /// Puts a command together.
 #[derive(Debug)]
 pub(crate) struct CommandBuilder {
@@ -58,7 +63,8 @@ impl CommandBuilder {
 #[derive(Debug)]
 pub(crate) struct ParsedCommand<'a> {
     pub epoch: Epoch,
-    batches: Vec<WriteBatchRef<'a>>,
+    /// Each with the place of its commit.
+    batches: Vec<(usize, WriteBatchRef<'a>)>,
 }
 
 impl<'a> ParsedCommand<'a> {
@@ -79,10 +85,10 @@ impl<'a> ParsedCommand<'a> {
             return Err(Error::corrupt(format!("command is damaged: it claims {commits} commits")));
         }
         let mut batches = Vec::with_capacity(commits as usize);
-        for _ in 0..commits {
+        for position in 0..commits as usize {
             for _ in 0..take_u32(&mut rest)? {
                 let len = take_u32(&mut rest)? as usize;
-                batches.push(WriteBatchRef::parse(take(&mut rest, len)?)?);
+                batches.push((position, WriteBatchRef::parse(take(&mut rest, len)?)?));
             }
         }
         if !rest.is_empty() {
@@ -91,9 +97,9 @@ impl<'a> ParsedCommand<'a> {
         Ok(Self { epoch, batches })
     }
 
-    /// All writes, in order.
-    pub(crate) fn writes(&self) -> impl Iterator<Item = Write<'_>> {
-        self.batches.iter().flat_map(WriteBatchRef::iter)
+    /// All writes in order, stamped with the sequence numbers that they have as the entry of an index.
+    pub(crate) fn writes(&self, index: u64) -> impl Iterator<Item = Write<'_>> {
+        self.batches.iter().flat_map(move |(position, batch)| batch.stamped(sequence_number(index, *position).0))
     }
 }
 

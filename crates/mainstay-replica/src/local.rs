@@ -66,8 +66,8 @@ impl LocalSet {
         }
         let mut next = self.next.lock();
         let mark = Mark { index: *next, note: bytes::Bytes::new() };
-        self.store.apply(mark, &mut batches.iter().flat_map(WriteBatch::iter))?;
         let sequence = SequenceNumber(*next);
+        self.store.apply(mark, &mut batches.iter().flat_map(|batch| batch.stamped(sequence.0)))?;
         *next += 1;
         Ok(sequence)
     }

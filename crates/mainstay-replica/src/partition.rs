@@ -8,6 +8,7 @@ use mainstay_store::state::{KeyRange, Mark, Order, Scan, StateSnapshot, StateSto
 use tokio::sync::watch;
 
 use crate::claim::Claim;
+use crate::command::last_sequence_number;
 use crate::committer::Commit;
 use crate::local::LocalSet;
 use crate::replica::Replica;
@@ -60,6 +61,31 @@ impl Batch {
     /// Removes all keys from `start` and before `end`; to the end of the partition if that is `None`.
     pub fn delete_range(&mut self, start: &[u8], end: Option<&[u8]>) -> &mut Self {
         self.writes.delete_range(start, end);
+        self
+    }
+
+    /// Adds to a counter: a value of 8 bytes, `i64` little-endian. One that is not there is 0, one that becomes 0 is removed,
+    /// and a sum stops at the ends of `i64`. Commits that are under way at the same time all count.
+    ///
+    /// A counter's key is for counters alone. Where it has a value of another length the replica stops: a commit that is in
+    /// the log can neither be applied nor be left out then.
+    pub fn add(&mut self, key: &[u8], delta: i64) -> &mut Self {
+        self.writes.add(key, delta);
+        self
+    }
+
+    /// Sets the key that is `start`, the sequence number of this commit as 8 bytes big-endian, and `end`. So keys are in
+    /// the order of commits, whoever made them; the number is the one that [`Partition::commit`] returns.
+    ///
+    /// Two in one commit with the same start and end are the same key.
+    pub fn put_stamped(&mut self, start: &[u8], end: &[u8], value: &[u8]) -> &mut Self {
+        self.writes.put_stamped(start, end, value);
+        self
+    }
+
+    /// Leaves a message for those who follow the commits; it changes nothing.
+    pub fn note(&mut self, note: &[u8]) -> &mut Self {
+        self.writes.note(note);
         self
     }
 
@@ -247,7 +273,11 @@ impl Partition {
     }
 
     fn snapshot_in(&self, epoch: Epoch) -> Result<Snapshot> {
-        Ok(Snapshot { partition: self.id, epoch, state: self.store().snapshot()? })
+        let numbering = match &self.backing {
+            Backing::Replicated(_) => last_sequence_number,
+            Backing::Local(_) => SequenceNumber,
+        };
+        Ok(Snapshot { partition: self.id, epoch, numbering, state: self.store().snapshot()? })
     }
 }
 
@@ -256,6 +286,8 @@ impl Partition {
 pub struct Snapshot {
     partition: PartitionId,
     epoch: Epoch,
+    /// The last sequence number of a state by the index of its mark.
+    numbering: fn(u64) -> SequenceNumber,
     state: Arc<dyn StateSnapshot>,
 }
 
@@ -263,6 +295,12 @@ impl Snapshot {
     /// The epoch in which it was taken.
     pub fn epoch(&self) -> Epoch {
         self.epoch
+    }
+
+    /// Where the state is in the order of commits: it includes every commit up to this number and none after it. The number
+    /// need not be one of a commit.
+    pub fn sequence_number(&self) -> SequenceNumber {
+        (self.numbering)(self.state.mark().index)
     }
 
     /// The mark of the set's state that this is part of.

@@ -87,7 +87,7 @@ impl StateMachine {
         }
         let mark = Mark { index: index + 1, note: self.note.clone() };
         let accepted = match &entry.payload {
-            EntryPayload::Normal(command) => self.apply_command(mark, Epoch(term), command)?,
+            EntryPayload::Normal(command) => self.apply_command(mark, id, command)?,
             EntryPayload::Blank | EntryPayload::Membership(_) => {
                 self.store.apply(mark, &mut std::iter::empty())?;
                 true
@@ -97,12 +97,12 @@ impl StateMachine {
         Ok(accepted)
     }
 
-    fn apply_command(&self, mark: Mark, epoch: Epoch, command: &Command) -> Result<bool> {
+    fn apply_command(&self, mark: Mark, id: LogId, command: &Command) -> Result<bool> {
         let parsed = ParsedCommand::parse(&command.0)?;
         self.growth.logged(mark.index, command.0.len());
-        let accepted = parsed.epoch == epoch;
+        let accepted = parsed.epoch == Epoch(id.leader_id.term);
         let writes: &mut dyn Iterator<Item = Write<'_>> =
-            if accepted { &mut parsed.writes() } else { &mut std::iter::empty() };
+            if accepted { &mut parsed.writes(id.index) } else { &mut std::iter::empty() };
         self.store.apply(mark, writes)?;
         Ok(accepted)
     }

@@ -63,6 +63,9 @@ impl StateStore for RecordingStore {
                 }
                 Write::Delete { key } => (1, key).hash(&mut hasher),
                 Write::DeleteRange { start, end } => (2, start, end).hash(&mut hasher),
+                Write::Add { key, delta } => (3, key, delta).hash(&mut hasher),
+                Write::PutStamped { start, stamp, end, value } => (4, start, stamp, end, value).hash(&mut hasher),
+                Write::Note { note } => (5, note).hash(&mut hasher),
             };
         });
         self.store.apply(mark.clone(), &mut seen)?;

@@ -1,5 +1,38 @@
 //! Transactions, locks and reliable collections: all of a partition's state, as keys in its one store.
 //!
-//! The path of a transaction: `StateManager::begin` → an operation of a collection takes its locks, reads what is
-//! committed or written by the transaction itself, and notes what it writes → `Transaction::commit` makes one batch of
-//! it, which the partition commits → the locks are released.
+//! The path of a transaction: [`StateManager::begin`] → an operation of a collection takes its locks, reads what is
+//! committed or written by the transaction itself, and notes what it writes → [`Transaction::commit`] makes one batch
+//! of it, which the partition commits → the locks are released, and those who wait for them go on.
+//!
+//! A [`StateManager`] is open for one epoch of a partition's primary: what it knows besides the store (locks, decoded
+//! values) is worth nothing under another primary. Nothing here knows of services, actors or other nodes.
+
+mod attempt;
+mod commit;
+mod manager;
+mod options;
+mod retry;
+mod transaction;
+
+mod collection;
+mod dictionary;
+mod registry;
+
+mod gates;
+
+mod cache;
+mod entry;
+mod expiry;
+mod layout;
+mod lock;
+mod writes;
+
+pub use attempt::Attempt;
+pub use collection::Collection;
+pub use dictionary::{Dictionary, Entries, Keys, Range};
+pub use gates::Gates;
+pub use lock::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, TransactionId, WaitsFor};
+pub use manager::StateManager;
+pub use options::{LOCK_TIMEOUT, RetryOptions, StateOptions, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
+pub use registry::{CollectionInfo, CollectionKind, NAME_BYTES_MAX};
+pub use transaction::Transaction;

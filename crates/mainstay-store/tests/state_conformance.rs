@@ -111,6 +111,10 @@ fn write() -> impl Strategy<Value = OwnedWrite> {
         5 => (key(), proptest::collection::vec(any::<u8>(), 0..9)).prop_map(|(key, value)| OwnedWrite::Put(key, value)),
         2 => key().prop_map(OwnedWrite::Delete),
         2 => (key(), proptest::option::weighted(0.8, key())).prop_map(|(start, end)| OwnedWrite::DeleteRange(start, end)),
+        3 => ((0..3_u8), -3..4_i64).prop_map(|(key, delta)| OwnedWrite::Add(vec![b'b', key], delta)),
+        1 => (key(), any::<i64>()).prop_map(|(key, delta)| OwnedWrite::Add(key, delta)),
+        1 => (key(), any::<u64>(), key()).prop_map(|(start, stamp, end)| OwnedWrite::PutStamped(start, stamp, end, vec![1; 8])),
+        1 => key().prop_map(OwnedWrite::Note),
     ]
 }
 

@@ -1,4 +1,4 @@
-//! What version 1 of the formats wrote is read by today's code. The files are never written again.
+//! What each version of the formats wrote is read by today's code. The files are never written again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests fail by panicking")]
 
 use std::collections::BTreeMap;
@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mainstay_store::disk::{OpenMode, RealDisk};
 use mainstay_store::state::{
-    Counts, DiskStore, DiskStoreOptions, KeyRange, Mark, MemoryStore, Order, StateStore, WriteBatchRef,
+    Counts, DiskStore, DiskStoreOptions, KeyRange, Mark, MemoryStore, Order, StateStore, Write, WriteBatch,
+    WriteBatchRef,
 };
 
 fn data(name: &str) -> PathBuf {
@@ -77,4 +78,26 @@ fn a_write_batch_of_version_1_is_applied() {
     expected.retain(|key, _| [&b""[..], b"key-055", b"large"].contains(&&key[..]));
     let scan = store.snapshot().unwrap().scan(KeyRange::all(), Order::Ascending).unwrap();
     assert_eq!(scan.map(Result::unwrap).collect::<BTreeMap<_, _>>(), expected);
+}
+
+#[test]
+fn a_write_batch_of_version_2_is_applied_and_written_alike() {
+    let bytes = std::fs::read(data("batch-v2.bin")).unwrap();
+    let mut again = WriteBatch::with_prefix(b"p/");
+    again.put(b"name", b"alice").add(b"count", -3).add(b"count", 300).put_stamped(b"queue/", b"/0", b"item");
+    again.note(b"for those who follow").delete(b"mail").delete_range(b"x", None);
+    assert_eq!(again.as_bytes(), bytes);
+
+    let batch = WriteBatchRef::parse(&bytes).unwrap();
+    assert_eq!(batch.iter().nth(4), Some(Write::Note { note: b"p/for those who follow" }));
+    let store = MemoryStore::new();
+    store.apply(Mark { index: 1, note: Bytes::new() }, &mut batch.stamped(0x0001_0203_0405_0607)).unwrap();
+    let scan = store.snapshot().unwrap().scan(KeyRange::all(), Order::Ascending).unwrap();
+    let expected: [(&[u8], &[u8]); 3] = [
+        (b"p/count", &[0x29, 0x01, 0, 0, 0, 0, 0, 0]),
+        (b"p/name", b"alice"),
+        (b"p/queue/\x00\x01\x02\x03\x04\x05\x06\x07/0", b"item"),
+    ];
+    let expected = expected.map(|(key, value)| (Bytes::copy_from_slice(key), Bytes::copy_from_slice(value)));
+    assert_eq!(scan.map(Result::unwrap).collect::<Vec<_>>(), expected);
 }

@@ -3,7 +3,8 @@
 //! [`encode`] and [`decode`] take any serde type. Fields go by name and may be added, left out (with
 //! `#[serde(default)]`) and reordered from one version of a type to the next. [`decode_keeping`] and
 //! [`encode_keeping`], or [`rewrite`] for both at once, carry the fields that an older version does not know through a
-//! change that it makes, nested and inside lists and maps. [`Limits`] bounds what is read and written.
+//! change that it makes, nested and inside lists and maps. [`Limits`] bounds what is read and written. [`describe`] names
+//! a type, for the record of what a collection holds.
 //!
 //! ```
 //! use mainstay_core::contract;
@@ -59,6 +60,9 @@ mod path;
 
 mod unknown;
 
+mod describe;
+
+pub use describe::{TYPE_NAME_BYTES_MAX, TYPE_NAME_DEPTH_MAX, TypeName, describe};
 pub use limits::Limits;
 pub use unknown::Unknown;
 

@@ -25,6 +25,11 @@ impl<'de> Decoder<'de> {
         }
     }
 
+    /// The tag of the next element, unless the key ends here.
+    pub(super) fn peek(&self) -> Option<u8> {
+        self.rest.first().copied()
+    }
+
     fn take(&mut self, length: usize) -> Result<&'de [u8], Fault> {
         let Some((taken, rest)) = self.rest.split_at_checked(length) else {
             return Err(Fault::corrupt("it ends inside an element"));
@@ -33,7 +38,7 @@ impl<'de> Decoder<'de> {
         Ok(taken)
     }
 
-    fn tag(&mut self, expected: &dyn de::Expected) -> Result<u8, Fault> {
+    pub(super) fn tag(&mut self, expected: &dyn de::Expected) -> Result<u8, Fault> {
         let Some((tag, rest)) = self.rest.split_first() else {
             return Err(Fault::invalid(format_args!("expected {expected}, found the end of the key")));
         };
@@ -53,7 +58,7 @@ impl<'de> Decoder<'de> {
     }
 
     /// Reads an integer as its sign and its distance from zero.
-    fn integer(&mut self, expected: &dyn de::Expected) -> Result<(bool, u128), Fault> {
+    pub(super) fn integer(&mut self, expected: &dyn de::Expected) -> Result<(bool, u128), Fault> {
         let tag = self.tag(expected)?;
         let length = tag.abs_diff(tag::ZERO);
         if length > tag::INTEGER_BYTES_MAX {
@@ -87,7 +92,14 @@ impl<'de> Decoder<'de> {
         }
     }
 
-    fn escaped(&mut self) -> Result<Cow<'de, [u8]>, Fault> {
+    /// Reads a character, whose tag has been read.
+    pub(super) fn letter(&mut self) -> Result<char, Fault> {
+        let number = self.take(3)?.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
+        char::from_u32(number).ok_or_else(|| Fault::corrupt(format_args!("{number:#x} is no character")))
+    }
+
+    /// Reads a string or bytes, whose tag has been read.
+    pub(super) fn escaped(&mut self) -> Result<Cow<'de, [u8]>, Fault> {
         let mut value = Cow::Borrowed(&[][..]);
         loop {
             let Some(place) = self.rest.iter().position(|byte| *byte <= tag::ESCAPE) else {
@@ -108,7 +120,7 @@ impl<'de> Decoder<'de> {
         }
     }
 
-    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+    pub(super) fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
         self.depth_left = self.depth_left.checked_sub(1).ok_or_else(Fault::too_deep)?;
         let value = read(self)?;
         self.depth_left += 1;
@@ -169,11 +181,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
 
     fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         self.expect(tag::LETTER, &visitor)?;
-        let number = self.take(3)?.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
-        match char::from_u32(number) {
-            Some(letter) => visitor.visit_char(letter),
-            None => Err(Fault::corrupt(format_args!("{number:#x} is no character"))),
-        }
+        visitor.visit_char(self.letter()?)
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {

@@ -35,10 +35,13 @@ mod encode;
 
 mod decode;
 
+mod display;
+
 mod fault;
 mod range;
 mod tag;
 
+pub use display::{KeyDisplay, display};
 pub use range::KeyRange;
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ fn next_keys(committer: &Committer) -> Option<Vec<String>> {
         Write::Put { key, .. } => String::from_utf8(key.to_vec()).unwrap(),
         other => panic!("{other:?}"),
     };
-    Some(parsed.writes().map(key).collect())
+    Some(parsed.writes(0).map(key).collect())
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn what_waits_becomes_one_entry_in_the_order_in_which_it_came() {
     let mut waiting: Vec<_> = ["b", "a", "c"].map(|name| Box::pin(committer.commit(commit(name)))).into();
     waiting.iter_mut().for_each(|commit| assert!(poll(commit.as_mut()).is_pending()));
     let (flight, command) = committer.next().unwrap();
-    assert_eq!(ParsedCommand::parse(&command.0).unwrap().writes().count(), 3);
+    assert_eq!(ParsedCommand::parse(&command.0).unwrap().writes(0).count(), 3);
     assert!(committer.next().is_none(), "nothing is left");
     committer.land(&flight, Some(Ok(response(7, true))));
     for (position, commit) in waiting.iter_mut().enumerate() {

@@ -23,7 +23,7 @@ fn a_command_gives_back_what_was_committed() {
     let bytes = builder.finish();
     let parsed = ParsedCommand::parse(&bytes).expect("what was built can be parsed");
     assert_eq!(parsed.epoch, Epoch(7));
-    let writes: Vec<Write<'_>> = parsed.writes().collect();
+    let writes: Vec<Write<'_>> = parsed.writes(0).collect();
     assert_eq!(writes.len(), 5);
     assert_eq!(writes[0], Write::Put { key: b"a", value: b"1" });
     assert_eq!(writes[2], Write::DeleteRange { start: b"c", end: Some(b"d") });

@@ -4,8 +4,11 @@ use mainstay_core::{Error, ErrorKind, Result};
 
 use super::{Write, prefix_successor};
 
-/// The version of the format, in the first byte.
-const VERSION: u8 = 1;
+/// The version of a batch of puts and deletes alone, in the first byte.
+const VERSION_1: u8 = 1;
+
+/// The version of a batch with at least one add, stamped put or note, which builds that know version 1 alone refuse.
+const VERSION_2: u8 = 2;
 
 /// The version and the number of writes.
 const HEAD_BYTES: usize = 1 + 8;
@@ -14,6 +17,9 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const DELETE_RANGE: u8 = 3;
 const DELETE_FROM: u8 = 4;
+const ADD: u8 = 5;
+const PUT_STAMPED: u8 = 6;
+const NOTE: u8 = 7;
 
 /// Writes in the form in which they are logged and applied: encoded once, into a buffer that can be used again.
 ///
@@ -50,8 +56,7 @@ impl WriteBatch {
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
         self.buffer.push(PUT);
         self.push_key(key);
-        push_varint(&mut self.buffer, value.len());
-        self.buffer.extend_from_slice(value);
+        push_bytes(&mut self.buffer, value);
         self.count(1)
     }
 
@@ -70,16 +75,47 @@ impl WriteBatch {
         if let Some(end) = end {
             self.push_key(end);
         } else if let Some(end) = prefix_successor(&self.prefix) {
-            push_varint(&mut self.buffer, end.len());
-            self.buffer.extend_from_slice(&end);
+            push_bytes(&mut self.buffer, &end);
         } else {
             self.buffer[tag_at] = DELETE_FROM;
         }
         self.count(1)
     }
 
+    /// Adds to a counter: a value of 8 bytes, `i64` little-endian. One that is not there is 0, and one that becomes 0 is
+    /// removed; a sum stops at the ends of `i64`. Changes that are under way at the same time all count.
+    ///
+    /// A counter's key is for counters alone: applying fails with `Corrupt` where it has a value of another length.
+    pub fn add(&mut self, key: &[u8], delta: i64) -> &mut Self {
+        self.buffer.push(ADD);
+        self.push_key(key);
+        self.buffer.extend_from_slice(&delta.to_le_bytes());
+        self.count_new()
+    }
+
+    /// Sets the key that is `start`, then the stamp of the batch, then `end`. The stamp is a number of 8 bytes, big-endian,
+    /// that is known when the batch is applied (see [`Writes`]): so keys can be in the order of commits.
+    ///
+    /// Two in one batch with the same start and end are the same key.
+    pub fn put_stamped(&mut self, start: &[u8], end: &[u8], value: &[u8]) -> &mut Self {
+        self.buffer.push(PUT_STAMPED);
+        self.push_key(start);
+        push_bytes(&mut self.buffer, end);
+        push_bytes(&mut self.buffer, value);
+        self.count_new()
+    }
+
+    /// Leaves a message for those who follow the log; it changes nothing. It has the batch's prefix in front, as keys
+    /// have it.
+    pub fn note(&mut self, note: &[u8]) -> &mut Self {
+        self.buffer.push(NOTE);
+        self.push_key(note);
+        self.count_new()
+    }
+
     /// Adds all writes of another batch, whose keys have their prefix already.
     pub fn extend(&mut self, other: WriteBatchRef<'_>) -> &mut Self {
+        self.buffer[0] = self.buffer[0].max(other.version);
         self.buffer.extend_from_slice(other.body);
         self.count(other.len)
     }
@@ -104,15 +140,20 @@ impl WriteBatch {
         &self.buffer
     }
 
-    /// The writes in order, with their whole keys.
+    /// The writes in order, with their whole keys and the stamp 0.
     pub fn iter(&self) -> Writes<'_> {
-        Writes { rest: &self.buffer[HEAD_BYTES..] }
+        self.stamped(0)
+    }
+
+    /// The writes in order, with their whole keys and a stamp.
+    pub fn stamped(&self, stamp: u64) -> Writes<'_> {
+        Writes { rest: &self.buffer[HEAD_BYTES..], stamp }
     }
 
     /// Empties the batch; the prefix stays, and so does the buffer.
     pub fn clear(&mut self) {
         self.buffer.clear();
-        self.buffer.push(VERSION);
+        self.buffer.push(VERSION_1);
         self.buffer.extend_from_slice(&0_u64.to_le_bytes());
         self.len = 0;
     }
@@ -121,6 +162,12 @@ impl WriteBatch {
         push_varint(&mut self.buffer, self.prefix.len() + key.len());
         self.buffer.extend_from_slice(&self.prefix);
         self.buffer.extend_from_slice(key);
+    }
+
+    /// Counts a write that version 1 does not have.
+    fn count_new(&mut self) -> &mut Self {
+        self.buffer[0] = VERSION_2;
+        self.count(1)
     }
 
     fn count(&mut self, writes: u64) -> &mut Self {
@@ -148,6 +195,7 @@ impl<'a> IntoIterator for &'a WriteBatch {
 /// Writes that were received or read back, checked as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteBatchRef<'a> {
+    version: u8,
     body: &'a [u8],
     len: u64,
 }
@@ -164,10 +212,11 @@ impl<'a> WriteBatchRef<'a> {
                 bytes.len()
             )));
         };
-        if head[0] != VERSION {
+        let version = head[0];
+        if !(VERSION_1..=VERSION_2).contains(&version) {
             return Err(Error::new(
                 ErrorKind::UnknownVersion,
-                format!("write batch has version {}, this build reads {VERSION}: upgrade this node", head[0]),
+                format!("write batch has version {version}, this build reads up to {VERSION_2}: upgrade this node"),
             ));
         }
         let mut count = [0; 8];
@@ -176,17 +225,24 @@ impl<'a> WriteBatchRef<'a> {
 
         let mut rest = body;
         let mut found = 0_u64;
-        while !rest.is_empty() {
+        let mut needed = VERSION_1;
+        while let Some(&tag) = rest.first() {
             let at = bytes.len() - rest.len();
-            if split_write(&mut rest).is_none() {
+            if split_write(&mut rest, 0).is_none() {
                 return Err(Error::corrupt(format!("write {found} of a write batch is damaged at byte {at}")));
+            }
+            if tag >= ADD {
+                needed = VERSION_2;
             }
             found += 1;
         }
         if found != len {
             return Err(Error::corrupt(format!("write batch has {found} writes where its head says {len}")));
         }
-        Ok(Self { body, len })
+        if version != needed {
+            return Err(Error::corrupt(format!("write batch has version {version} and writes of version {needed}")));
+        }
+        Ok(Self { version, body, len })
     }
 
     /// The number of writes.
@@ -199,9 +255,14 @@ impl<'a> WriteBatchRef<'a> {
         self.len == 0
     }
 
-    /// The writes in order.
+    /// The writes in order, with the stamp 0.
     pub fn iter(&self) -> Writes<'a> {
-        Writes { rest: self.body }
+        self.stamped(0)
+    }
+
+    /// The writes in order, with a stamp.
+    pub fn stamped(&self, stamp: u64) -> Writes<'a> {
+        Writes { rest: self.body, stamp }
     }
 }
 
@@ -215,22 +276,26 @@ impl<'a> IntoIterator for &WriteBatchRef<'a> {
 }
 
 /// The writes of a batch, in order.
+///
+/// The stamp is what the keys of [`Write::PutStamped`] get: the place of the batch in the order of all. Who applies it
+/// knows the stamp and gives it to [`WriteBatch::stamped`] or [`WriteBatchRef::stamped`].
 #[derive(Debug, Clone)]
 pub struct Writes<'a> {
     /// Always a sequence of whole writes: only a checked or a freshly encoded body gets here.
     rest: &'a [u8],
+    stamp: u64,
 }
 
 impl<'a> Iterator for Writes<'a> {
     type Item = Write<'a>;
 
     fn next(&mut self) -> Option<Write<'a>> {
-        split_write(&mut self.rest)
+        split_write(&mut self.rest, self.stamp)
     }
 }
 
 /// Takes one write off the front; `None` if there is none or it is damaged.
-fn split_write<'a>(rest: &mut &'a [u8]) -> Option<Write<'a>> {
+fn split_write<'a>(rest: &mut &'a [u8], stamp: u64) -> Option<Write<'a>> {
     let (&tag, mut after) = rest.split_first()?;
     let first = split_bytes(&mut after)?;
     let write = match tag {
@@ -238,6 +303,15 @@ fn split_write<'a>(rest: &mut &'a [u8]) -> Option<Write<'a>> {
         DELETE => Write::Delete { key: first },
         DELETE_RANGE => Write::DeleteRange { start: first, end: Some(split_bytes(&mut after)?) },
         DELETE_FROM => Write::DeleteRange { start: first, end: None },
+        ADD => {
+            let (delta, left) = after.split_first_chunk()?;
+            after = left;
+            Write::Add { key: first, delta: i64::from_le_bytes(*delta) }
+        }
+        PUT_STAMPED => {
+            Write::PutStamped { start: first, stamp, end: split_bytes(&mut after)?, value: split_bytes(&mut after)? }
+        }
+        NOTE => Write::Note { note: first },
         _ => return None,
     };
     *rest = after;
@@ -249,6 +323,11 @@ fn split_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (bytes, after) = rest.split_at_checked(len)?;
     *rest = after;
     Some(bytes)
+}
+
+fn push_bytes(buffer: &mut Vec<u8>, bytes: &[u8]) {
+    push_varint(buffer, bytes.len());
+    buffer.extend_from_slice(bytes);
 }
 
 /// Seven bits to a byte, the lowest first; the high bit says that more follow.

@@ -29,6 +29,24 @@ impl From<&[u8]> for Key {
     }
 }
 
+impl Key {
+    /// The key that several parts make together.
+    pub(crate) fn concat(parts: &[&[u8]]) -> Self {
+        let len = parts.iter().map(|part| part.len()).sum::<usize>();
+        if len > SHORT_BYTES_MAX {
+            return Key::Long(Arc::from(parts.concat()));
+        }
+        let mut bytes = [0; SHORT_BYTES_MAX];
+        let mut at = 0;
+        for part in parts {
+            bytes[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        // At most SHORT_BYTES_MAX.
+        Key::Short { len: len as u8, bytes }
+    }
+}
+
 impl Deref for Key {
     type Target = [u8];
 
@@ -89,6 +107,7 @@ mod tests {
             let start = vec![1; shared];
             let (a, b) = ([&start[..], &a].concat(), [&start[..], &b].concat());
             prop_assert_eq!(&*Key::from(&a[..]), &a[..]);
+            prop_assert_eq!(&*Key::concat(&[&start, &a, &b]), &[&start[..], &a, &b].concat()[..]);
             prop_assert_eq!(Key::from(&a[..]).cmp(&Key::from(&b[..])), a.cmp(&b));
             prop_assert_eq!(Key::from(&a[..]) == Key::from(&b[..]), a == b);
         }

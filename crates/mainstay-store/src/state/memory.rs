@@ -7,6 +7,7 @@ use parking_lot::RwLock;
 
 use super::cursor::Cursor;
 use super::export::{ChunkReader, ChunkWriter};
+use super::prepared::{Layer, Prepared};
 use super::{
     Counts, Export, Import, Key, KeyRange, Mark, Order, RANGE_KEYS_AT_ONCE, Scan, StateSnapshot, StateStore, Write,
 };
@@ -55,12 +56,12 @@ impl MemoryStore {
 
 impl StateStore for MemoryStore {
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()> {
+        let mut prepared = Prepared::from_writes(writes);
         let mut shared = self.shared.write();
         mark.check_follows(&shared.state.mark)?;
-        for write in writes {
-            shared.unsaved_bytes += write.cost_bytes();
-            shared.state.apply(write);
-        }
+        prepared.count(|key| Ok(shared.state.map.get(key).cloned()))?;
+        shared.unsaved_bytes += prepared.cost_bytes();
+        prepared.apply_to(&mut shared.state);
         shared.state.mark = mark;
         Ok(())
     }
@@ -102,47 +103,42 @@ impl StateStore for MemoryStore {
     }
 }
 
-impl State {
-    fn apply(&mut self, write: Write<'_>) {
-        match write {
-            Write::Put { key, value } => {
-                // Values of their own: a slice of the log entry would keep all of the entry alive.
-                let before = self.map.insert(Key::from(key), Bytes::copy_from_slice(value));
-                match before {
-                    Some(before) => self.counts.bytes -= before.len() as u64,
-                    None => {
-                        self.counts.entries += 1;
-                        self.counts.bytes += key.len() as u64;
-                    }
-                }
-                self.counts.bytes += value.len() as u64;
-            }
-            Write::Delete { key } => self.remove(key),
-            Write::DeleteRange { start, end } => {
-                let range = KeyRange::half_open(Bytes::copy_from_slice(start), end.map(Bytes::copy_from_slice));
-                if range.is_empty() {
-                    return;
-                }
-                loop {
-                    let keys: Vec<Key> = self
-                        .map
-                        .range::<_, [u8]>(range.as_bounds())
-                        .take(RANGE_KEYS_AT_ONCE)
-                        .map(|(key, _)| key.clone())
-                        .collect();
-                    if keys.is_empty() {
-                        return;
-                    }
-                    keys.iter().for_each(|key| self.remove(key));
-                }
+impl Layer for State {
+    fn put(&mut self, key: Key, value: Bytes) {
+        let (key_bytes, value_bytes) = (key.len() as u64, value.len() as u64);
+        match self.map.insert(key, value) {
+            Some(before) => self.counts.bytes -= before.len() as u64,
+            None => {
+                self.counts.entries += 1;
+                self.counts.bytes += key_bytes;
             }
         }
+        self.counts.bytes += value_bytes;
     }
 
     fn remove(&mut self, key: &[u8]) {
         if let Some(value) = self.map.remove(key) {
             self.counts.entries -= 1;
             self.counts.bytes -= (key.len() + value.len()) as u64;
+        }
+    }
+
+    fn remove_range(&mut self, start: &[u8], end: Option<&[u8]>) {
+        let range = KeyRange::half_open(Bytes::copy_from_slice(start), end.map(Bytes::copy_from_slice));
+        if range.is_empty() {
+            return;
+        }
+        loop {
+            let keys: Vec<Key> = self
+                .map
+                .range::<_, [u8]>(range.as_bounds())
+                .take(RANGE_KEYS_AT_ONCE)
+                .map(|(key, _)| key.clone())
+                .collect();
+            if keys.is_empty() {
+                return;
+            }
+            keys.iter().for_each(|key| self.remove(key));
         }
     }
 }

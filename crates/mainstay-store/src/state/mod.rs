@@ -1,6 +1,6 @@
 //! State stores: ordered maps of bytes that hold what a replica's log has been applied to.
 //!
-//! Applying touches memory only. [`StateStore::checkpoint`] makes what was applied so far durable; after a crash a
+//! Applying touches memory only, but for a counter that is on disk alone. [`StateStore::checkpoint`] makes what was applied so far durable; after a crash a
 //! store is at or after its last checkpoint, and the log brings it up to date from its [`Mark`] on.
 //!
 //! [`MemoryStore`] keeps everything in memory, [`DiskStore`] in a file under an overlay of what was applied since its
@@ -12,6 +12,8 @@ mod key;
 mod key_range;
 
 mod batch;
+mod prepared;
+
 mod cursor;
 mod export;
 
@@ -45,7 +47,8 @@ pub trait StateStore: Debug + Send + Sync + 'static {
     /// Applies writes in order and moves the mark.
     ///
     /// # Errors
-    /// `Invalid` if the mark's index goes back.
+    /// `Invalid` if the mark's index goes back, `Corrupt` if an [add](Write::Add) finds a value that is no counter, and what
+    /// reading it can fail with. Nothing is changed then.
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()>;
 
     /// The mark of the last apply.
@@ -160,6 +163,30 @@ pub enum Write<'a> {
         /// The first key kept; `None` for no end.
         end: Option<&'a [u8]>,
     },
+    /// Adds to a counter, a value of 8 bytes (`i64`, little-endian): one that is not there is 0, one that becomes 0 is
+    /// removed, and a sum stops at the ends of `i64`.
+    Add {
+        /// The counter's key.
+        key: &'a [u8],
+        /// What is added.
+        delta: i64,
+    },
+    /// Sets the key that is `start`, the stamp as 8 bytes big-endian, and `end`.
+    PutStamped {
+        /// The key before the stamp.
+        start: &'a [u8],
+        /// The place of the batch in the order of all; see [`Writes`].
+        stamp: u64,
+        /// The key after the stamp.
+        end: &'a [u8],
+        /// The new value.
+        value: &'a [u8],
+    },
+    /// Changes nothing: for those who follow the log.
+    Note {
+        /// The message.
+        note: &'a [u8],
+    },
 }
 
 impl Write<'_> {
@@ -169,10 +196,19 @@ impl Write<'_> {
             Write::Put { key, value } => key.len() + value.len(),
             Write::Delete { key } => key.len(),
             Write::DeleteRange { start, end } => start.len() + end.map_or(0, <[u8]>::len),
+            Write::Add { key, .. } => key.len() + COUNTER_BYTES,
+            Write::PutStamped { start, end, value, .. } => start.len() + STAMP_BYTES + end.len() + value.len(),
+            Write::Note { .. } => return 0,
         };
         bytes as u64 + WRITE_OVERHEAD_BYTES
     }
 }
+
+/// The length of a counter.
+const COUNTER_BYTES: usize = 8;
+
+/// The length of a stamp in a key.
+const STAMP_BYTES: usize = 8;
 
 /// What a write costs in memory beside its bytes: its place in a map and two allocations.
 const WRITE_OVERHEAD_BYTES: u64 = 128;

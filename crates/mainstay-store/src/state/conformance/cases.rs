@@ -15,9 +15,12 @@ use crate::state::{
 /// Where a store is wrong; the message names the case.
 pub fn check(subject: &mut dyn Subject) {
     type Case = fn(&mut dyn Subject);
-    let cases: [(&str, Case); 11] = [
+    let cases: [(&str, Case); 14] = [
         ("a new store is empty", new_is_empty),
         ("writes apply in order", writes_apply_in_order),
+        ("counters add up", counters_add_up),
+        ("an add to what is no counter changes nothing", bad_add_changes_nothing),
+        ("stamped keys", stamped_keys),
         ("a mark does not go back", mark_does_not_go_back),
         ("values are copied", values_are_copied),
         ("bounds of scans", bounds_of_scans),
@@ -90,6 +93,107 @@ fn writes_apply_in_order(subject: &mut dyn Subject) {
     assert_eq!(keys(&*store, KeyRange::all(), Order::Ascending), ["a", "x"]);
     assert_eq!(store.multi_get(&[b"a", b"c", b"a"]).unwrap(), [Some("4".into()), None, Some("4".into())]);
     assert_eq!(store.snapshot().unwrap().counts().unwrap(), Counts { entries: 2, bytes: 2 + 5 });
+}
+
+fn counter(store: &dyn StateStore, key: &[u8]) -> Option<i64> {
+    store.get(key).unwrap().map(|value| i64::from_le_bytes(value[..].try_into().unwrap()))
+}
+
+fn counters_add_up(subject: &mut dyn Subject) {
+    let store = subject.create();
+    let mut index = 0;
+    let mut apply = |batch: &WriteBatch| {
+        index += 1;
+        store.apply(mark(index), &mut WriteBatchRef::parse(batch.as_bytes()).unwrap().iter()).unwrap();
+    };
+    let mut batch = WriteBatch::new();
+    batch.add(b"n", 5).add(b"n", -7).add(b"gone", 3).add(b"gone", -3).add(b"none", 0).note(b"ignored");
+    apply(&batch);
+    assert_eq!(store.get(b"n").unwrap().as_deref(), Some(&(-2_i64).to_le_bytes()[..]));
+    assert_eq!(keys(&*store, KeyRange::all(), Order::Ascending), ["n"]);
+    assert_eq!(store.snapshot().unwrap().counts().unwrap(), Counts { entries: 1, bytes: 1 + 8 });
+
+    // What is added to is in the layer where it was changed last, in the one below, or on disk.
+    store.checkpoint().unwrap();
+    let held = store.snapshot().unwrap();
+    let mut one = WriteBatch::new();
+    one.add(b"n", 1);
+    apply(&one);
+    assert_eq!(counter(&*store, b"n"), Some(-1));
+    apply(&one);
+    assert_eq!(counter(&*store, b"n"), None, "a counter that becomes 0 is removed");
+    assert_eq!(store.snapshot().unwrap().counts().unwrap(), Counts::default());
+    store.checkpoint().unwrap();
+    apply(&one);
+    assert_eq!(counter(&*store, b"n"), Some(1));
+    assert_eq!(held.get(b"n").unwrap().as_deref(), Some(&(-2_i64).to_le_bytes()[..]), "a snapshot has changed");
+
+    // In order with other writes to the same key.
+    batch.clear();
+    batch.delete_range(b"m", Some(b"o")).add(b"n", 10).put(b"p", &7_i64.to_le_bytes()).add(b"p", 1);
+    batch.add(b"q", 1).delete(b"q").add(b"q", 2).add(b"r", 1).put(b"r", b"text").add(b"s", 1).delete_range(b"s", None);
+    batch.add(b"t", 1).put(b"t", &[0; 8]).delete_range(b"u", Some(b"a")).put_stamped(b"v", b"", &[1; 8]);
+    batch.add(b"v\0\0\0\0\0\0\0\0", -1);
+    apply(&batch);
+    assert_eq!([b"n", b"p", b"q", b"s"].map(|key| counter(&*store, key)), [Some(10), Some(8), Some(2), None]);
+    assert_eq!(store.get(b"r").unwrap().as_deref(), Some(&b"text"[..]));
+    assert_eq!(counter(&*store, b"t"), Some(0), "a put of 0 is a value like any other");
+    assert_eq!(counter(&*store, b"v\0\0\0\0\0\0\0\0"), Some(i64::from_le_bytes([1; 8]) - 1));
+
+    batch.clear();
+    batch.add(b"n", i64::MAX).add(b"n", i64::MAX).add(b"p", i64::MIN).add(b"p", i64::MIN).add(b"q", i64::MIN);
+    apply(&batch);
+    assert_eq!([b"n", b"p"].map(|key| counter(&*store, key)), [Some(i64::MAX), Some(i64::MIN)], "a sum ends there");
+    assert_eq!(counter(&*store, b"q"), Some(i64::MIN + 2));
+}
+
+fn bad_add_changes_nothing(subject: &mut dyn Subject) {
+    let store = subject.create();
+    put(&*store, 1, &[(b"text", b"7 bytes"), (b"n", &[0; 8])]);
+    for saved in [false, true] {
+        if saved {
+            store.checkpoint().unwrap();
+        }
+        let before = export(&*store.snapshot().unwrap());
+        let unsaved = store.unsaved_bytes();
+        let mut own = WriteBatch::new();
+        own.add(b"n", 1).put(b"x", b"1").delete_range(b"n", Some(b"o")).put(b"n", b"").add(b"n", 1);
+        let mut other = WriteBatch::new();
+        other.add(b"n", 1).delete(b"n").put(b"x", b"1").add(b"text", 1).delete(b"text");
+        for (batch, key, len) in [(own, "\"n\"", "0 bytes"), (other, "\"text\"", "7 bytes")] {
+            let error = store.apply(mark(2), &mut batch.iter()).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            let text = error.to_string();
+            assert!(text.contains(key) && text.contains(len), "{text}");
+            assert!(export(&*store.snapshot().unwrap()) == before, "a refused apply has changed something");
+            assert_eq!((store.mark(), store.unsaved_bytes()), (mark(1), unsaved));
+        }
+    }
+}
+
+fn stamped_keys(subject: &mut dyn Subject) {
+    let store = subject.create();
+    let mut batch = WriteBatch::with_prefix(b"p/");
+    batch.put_stamped(b"q", b"1", b"first").put_stamped(b"q", b"2", b"second").put_stamped(&[b'l'; 60], b"", b"long");
+    batch.put_stamped(b"q", b"1", b"again");
+    let parsed = WriteBatchRef::parse(batch.as_bytes()).unwrap();
+    store.apply(mark(1), &mut parsed.stamped(0x0102).chain(batch.stamped(u64::MAX))).unwrap();
+    let at = |stamp: &[u8; 8], end: &[u8]| store.get(&[b"p/q", &stamp[..], end].concat()).unwrap();
+    assert_eq!(at(&[0, 0, 0, 0, 0, 0, 1, 2], b"1").as_deref(), Some(&b"again"[..]));
+    assert_eq!(at(&[0, 0, 0, 0, 0, 0, 1, 2], b"2").as_deref(), Some(&b"second"[..]));
+    assert_eq!(at(&[0xff; 8], b"1").as_deref(), Some(&b"again"[..]));
+    assert!(store.get(&[&b"p/"[..], &[b'l'; 60], &[0xff; 8]].concat()).unwrap().is_some());
+    let bytes = 4 * (2 + 1 + 8 + 1) + 2 * (5 + 6) + 2 * (2 + 60 + 8 + 4);
+    assert_eq!(store.snapshot().unwrap().counts().unwrap(), Counts { entries: 6, bytes });
+    assert!(store.unsaved_bytes() >= bytes);
+
+    // An ordinary key from then on, whichever layer it is in.
+    store.checkpoint().unwrap();
+    let mut batch = WriteBatch::new();
+    batch.delete(b"p/q\0\0\0\0\0\0\x01\x021").delete_range(b"p/l", Some(b"p/m"));
+    store.apply(mark(2), &mut batch.iter()).unwrap();
+    assert_eq!(store.snapshot().unwrap().counts().unwrap().entries, 3);
+    assert_eq!(at(&[0, 0, 0, 0, 0, 0, 1, 2], b"1"), None);
 }
 
 fn mark_does_not_go_back(subject: &mut dyn Subject) {

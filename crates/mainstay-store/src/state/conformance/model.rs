@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mainstay_core::ErrorKind;
 
 use super::{OwnedWrite, Step, Subject};
 use crate::state::{Counts, EXPORT_CHUNK_BYTES_MAX, KeyRange, Mark, Order, StateSnapshot, StateStore};
@@ -14,17 +15,40 @@ pub(super) struct Model {
 }
 
 impl Model {
+    /// Panics if one of the writes adds to what is no counter.
     pub(super) fn apply(&mut self, mark: Mark, writes: &[OwnedWrite]) {
+        assert!(self.try_apply(mark, writes), "an add to what is no counter");
+    }
+
+    /// Applies writes one by one; false, and nothing has changed, if one of them adds to what is no counter.
+    pub(super) fn try_apply(&mut self, mark: Mark, writes: &[OwnedWrite]) -> bool {
+        let mut entries = self.entries.clone();
         for write in writes {
             match write {
-                OwnedWrite::Put(key, value) => drop(self.entries.insert(key.clone(), value.clone())),
-                OwnedWrite::Delete(key) => drop(self.entries.remove(key)),
+                OwnedWrite::Put(key, value) => drop(entries.insert(key.clone(), value.clone())),
+                OwnedWrite::Delete(key) => drop(entries.remove(key)),
                 OwnedWrite::DeleteRange(start, end) => {
-                    self.entries.retain(|key, _| key < start || end.as_ref().is_some_and(|end| key >= end));
+                    entries.retain(|key, _| key < start || end.as_ref().is_some_and(|end| key >= end));
                 }
+                OwnedWrite::Add(key, delta) => {
+                    let before = match entries.get(key).map(|value| <[u8; 8]>::try_from(&value[..])) {
+                        None => 0,
+                        Some(Ok(bytes)) => i64::from_le_bytes(bytes),
+                        Some(Err(_)) => return false,
+                    };
+                    match before.saturating_add(*delta) {
+                        0 => drop(entries.remove(key)),
+                        sum => drop(entries.insert(key.clone(), sum.to_le_bytes().to_vec())),
+                    }
+                }
+                OwnedWrite::PutStamped(start, stamp, end, value) => {
+                    entries.insert([&start[..], &stamp.to_be_bytes(), end].concat(), value.clone());
+                }
+                OwnedWrite::Note(_) => {}
             }
         }
-        self.mark = mark;
+        *self = Self { entries, mark };
+        true
     }
 
     fn counts(&self) -> Counts {
@@ -93,8 +117,9 @@ pub fn check_steps(subject: &mut dyn Subject, steps: &[Step]) {
             Step::Apply(writes) => {
                 let index = model.mark.index + 1 + writes.len() as u64;
                 let mark = Mark { index, note: Bytes::from(format!("note {index}")) };
-                store.apply(mark.clone(), &mut writes.iter().map(OwnedWrite::as_write)).unwrap();
-                model.apply(mark, writes);
+                let applied = store.apply(mark.clone(), &mut writes.iter().map(OwnedWrite::as_write));
+                let expected = if model.try_apply(mark, writes) { Ok(()) } else { Err(ErrorKind::Corrupt) };
+                assert_eq!(applied.map_err(|error| error.kind()), expected, "the outcome of {writes:?}");
                 assert_eq!(store.mark(), model.mark, "the mark after an apply");
             }
             Step::Get(key) => {

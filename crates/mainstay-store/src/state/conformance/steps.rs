@@ -15,6 +15,12 @@ pub enum OwnedWrite {
     Delete(Vec<u8>),
     /// [`Write::DeleteRange`].
     DeleteRange(Vec<u8>, Option<Vec<u8>>),
+    /// [`Write::Add`].
+    Add(Vec<u8>, i64),
+    /// [`Write::PutStamped`]: start, stamp, end and value.
+    PutStamped(Vec<u8>, u64, Vec<u8>, Vec<u8>),
+    /// [`Write::Note`].
+    Note(Vec<u8>),
 }
 
 impl OwnedWrite {
@@ -24,6 +30,9 @@ impl OwnedWrite {
             OwnedWrite::Put(key, value) => Write::Put { key, value },
             OwnedWrite::Delete(key) => Write::Delete { key },
             OwnedWrite::DeleteRange(start, end) => Write::DeleteRange { start, end: end.as_deref() },
+            OwnedWrite::Add(key, delta) => Write::Add { key, delta: *delta },
+            OwnedWrite::PutStamped(start, stamp, end, value) => Write::PutStamped { start, stamp: *stamp, end, value },
+            OwnedWrite::Note(note) => Write::Note { note },
         }
     }
 }
@@ -31,7 +40,7 @@ impl OwnedWrite {
 /// One thing that is done to a store and to the model of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
-    /// Applies a batch and moves the mark on.
+    /// Applies a batch and moves the mark on, unless it adds to what is no counter: then nothing changes.
     Apply(Vec<OwnedWrite>),
     /// Reads a key.
     Get(Vec<u8>),
@@ -85,12 +94,20 @@ fn step(random: &mut StdRng) -> Step {
 }
 
 fn write(random: &mut StdRng) -> OwnedWrite {
-    match random.random_range(0..10) {
+    match random.random_range(0..14) {
         0..6 => {
             let len = if random.random_range(0..20) == 0 { 5000 } else { random.random_range(0..12) };
             OwnedWrite::Put(key(random), (0..len).map(|_| random.random()).collect())
         }
         6..8 => OwnedWrite::Delete(key(random)),
+        8..11 => {
+            // Seldom one that has another value.
+            let key = if random.random_range(0..30) == 0 { key(random) } else { vec![b'b', random.random_range(0..3)] };
+            let delta = if random.random_range(0..10) == 0 { i64::MAX } else { random.random_range(-2..3) };
+            OwnedWrite::Add(key, delta)
+        }
+        11 => OwnedWrite::PutStamped(key(random), random.random_range(0..4) << 61, key(random), vec![1; 9]),
+        12 => OwnedWrite::Note(key(random)),
         _ => {
             let end = (random.random_range(0..4) > 0).then(|| key(random));
             OwnedWrite::DeleteRange(key(random), end)

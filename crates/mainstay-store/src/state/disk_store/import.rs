@@ -121,10 +121,12 @@ impl Import for DiskImport {
         self.is_in_place = true;
         *shared.unsynced_name.lock() = true;
         place.generation.store(generation, Ordering::Release);
+        let applying = shared.applying.lock();
         let mut layers = shared.layers.write();
         let replaced = std::mem::replace(&mut layers.active, Overlay::at(mark.clone()));
         let replaced = (replaced, layers.frozen.take(), std::mem::replace(&mut layers.base, Arc::new(base)));
         drop(layers);
+        drop(applying);
         // Freeing a large overlay takes a while; nobody waits for it here.
         drop(replaced);
         shared.sync_name().map_err(|error| {

@@ -25,6 +25,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub use options::DiskStoreOptions;
 
+use super::prepared::Prepared;
 use super::{Import, Mark, StateSnapshot, StateStore, Write};
 use crate::disk::{Disk, OpenMode};
 use base::Base;
@@ -36,7 +37,8 @@ use snapshot::{DiskSnapshot, Layers};
 
 /// A state store in a file.
 ///
-/// [`apply`](StateStore::apply) changes an overlay in memory and nothing else. A checkpoint freezes the overlay, writes
+/// [`apply`](StateStore::apply) changes an overlay in memory and nothing else; it reads the file only for a counter that
+/// was not touched since the last checkpoint. A checkpoint freezes the overlay, writes
 /// it with its mark in one synced transaction while a new overlay takes what comes in, and puts the file's new state
 /// below it. The state may be far larger than memory: only the overlay and a cache of the file's pages are held.
 ///
@@ -73,6 +75,8 @@ struct Shared {
     place: Arc<Place>,
     /// Held for moments only: never while the disk works.
     layers: RwLock<Layers>,
+    /// Held by who applies or imports, so that counters do not change between being read and being written.
+    applying: Mutex<()>,
     /// What is certain to survive a crash.
     checkpointed: RwLock<Mark>,
     /// An import renamed its file, but the folder could not be synced yet.
@@ -122,6 +126,7 @@ impl DiskStore {
             shared: Arc::new(Shared {
                 place,
                 layers: RwLock::new(layers),
+                applying: Mutex::new(()),
                 checkpointed: RwLock::new(mark),
                 unsynced_name: Mutex::new(false),
             }),
@@ -136,11 +141,13 @@ impl DiskStore {
 
 impl StateStore for DiskStore {
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()> {
+        let mut prepared = Prepared::from_writes(writes);
+        let _applying = self.shared.applying.lock();
+        prepared.count(|key| self.shared.get_for_apply(key))?;
         let mut layers = self.shared.layers.write();
         mark.check_follows(&layers.active.mark)?;
-        for write in writes {
-            layers.active.apply(write);
-        }
+        layers.active.cost_bytes += prepared.cost_bytes();
+        prepared.apply_to(&mut layers.active);
         layers.active.mark = mark;
         Ok(())
     }
@@ -150,15 +157,7 @@ impl StateStore for DiskStore {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        let layers = self.shared.layers.read();
-        match layers.lookup(key) {
-            Known::Value(value) => return Ok(Some(value)),
-            Known::Absent => return Ok(None),
-            Known::Unknown => {}
-        }
-        let base = layers.base.clone();
-        drop(layers);
-        base.get(key)
+        self.shared.get(key)
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
@@ -188,6 +187,24 @@ impl StateStore for DiskStore {
 }
 
 impl Shared {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let layers = self.layers.read();
+        match layers.lookup(key) {
+            Known::Value(value) => return Ok(Some(value)),
+            Known::Absent => return Ok(None),
+            Known::Unknown => {}
+        }
+        let base = layers.base.clone();
+        drop(layers);
+        base.get(key)
+    }
+
+    /// Reads once more after a failure: a store mends its file after one failed read, and what cannot be applied stops a
+    /// replica.
+    fn get_for_apply(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.get(key).or_else(|_| self.get(key))
+    }
+
     fn snapshot(&self) -> DiskSnapshot {
         DiskSnapshot { layers: self.layers.read().clone(), counts: OnceLock::new() }
     }

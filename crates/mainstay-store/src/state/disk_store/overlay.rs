@@ -1,7 +1,8 @@
 use bytes::Bytes;
 use imbl::OrdMap;
 
-use super::super::{Key, KeyRange, Mark, RANGE_KEYS_AT_ONCE, Write};
+use super::super::prepared::Layer;
+use super::super::{Key, KeyRange, Mark, RANGE_KEYS_AT_ONCE};
 
 /// What was applied on top of a lower layer: entries, and intervals of keys that the layer below has no say in.
 ///
@@ -38,24 +39,6 @@ impl Overlay {
         self.entries.is_empty() && self.erased.is_empty()
     }
 
-    pub(super) fn apply(&mut self, write: Write<'_>) {
-        self.cost_bytes += write.cost_bytes();
-        match write {
-            // Values of their own: a slice of the log entry would keep all of the entry alive.
-            Write::Put { key, value } => {
-                self.entries.insert(Key::from(key), Some(Bytes::copy_from_slice(value)));
-            }
-            Write::Delete { key } => {
-                if self.erased_around(key).is_some() {
-                    self.entries.remove(key);
-                } else {
-                    self.entries.insert(Key::from(key), None);
-                }
-            }
-            Write::DeleteRange { start, end } => self.erase(start, end),
-        }
-    }
-
     pub(super) fn lookup(&self, key: &[u8]) -> Known {
         match self.entries.get(key) {
             Some(Some(value)) => Known::Value(value.clone()),
@@ -74,8 +57,22 @@ impl Overlay {
         let end = end.as_ref();
         end.is_none_or(|end| key < &**end).then_some((start, end))
     }
+}
 
-    fn erase(&mut self, start: &[u8], end: Option<&[u8]>) {
+impl Layer for Overlay {
+    fn put(&mut self, key: Key, value: Bytes) {
+        self.entries.insert(key, Some(value));
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        if self.erased_around(key).is_some() {
+            self.entries.remove(key);
+        } else {
+            self.entries.insert(Key::from(key), None);
+        }
+    }
+
+    fn remove_range(&mut self, start: &[u8], end: Option<&[u8]>) {
         if end.is_some_and(|end| end <= start) {
             return;
         }
@@ -124,7 +121,7 @@ mod tests {
     fn overlay(ranges: &[(&str, Option<&str>)]) -> Vec<(String, Option<String>)> {
         let mut overlay = Overlay::default();
         for (start, end) in ranges {
-            overlay.apply(Write::DeleteRange { start: start.as_bytes(), end: end.map(str::as_bytes) });
+            overlay.remove_range(start.as_bytes(), end.map(str::as_bytes));
         }
         let text = |key: &Key| String::from_utf8(key.to_vec()).unwrap();
         overlay.erased.iter().map(|(start, end)| (text(start), end.as_ref().map(text))).collect()
@@ -156,12 +153,12 @@ mod tests {
     #[test]
     fn a_put_into_an_erased_interval_shows_and_goes() {
         let mut overlay = Overlay::default();
-        overlay.apply(Write::DeleteRange { start: b"a", end: Some(b"c") });
-        overlay.apply(Write::Put { key: b"b", value: b"1" });
+        overlay.remove_range(b"a", Some(b"c"));
+        overlay.put(Key::from(&b"b"[..]), Bytes::from_static(b"1"));
         assert!(matches!(overlay.lookup(b"b"), Known::Value(_)));
         assert!(matches!(overlay.lookup(b"a"), Known::Absent));
         assert!(matches!(overlay.lookup(b"c"), Known::Unknown));
-        overlay.apply(Write::Delete { key: b"b" });
+        overlay.remove(b"b");
         assert!(overlay.entries.is_empty(), "a removal that the interval implies needs no entry");
         assert!(matches!(overlay.lookup(b"b"), Known::Absent));
     }

@@ -5,6 +5,7 @@ use mainstay_core::Result;
 
 use super::super::cursor::Cursor;
 use super::super::export::ChunkWriter;
+use super::super::prepared::Layer as _;
 use super::super::{Counts, Export, KeyRange, Mark, Order, Scan, StateSnapshot};
 use super::base::Base;
 use super::merge::MergeScan;
@@ -76,7 +77,7 @@ impl Layers {
     fn erased_intervals(&self) -> Vec<KeyRange> {
         let mut all = self.active.clone();
         for (start, end) in self.frozen.iter().flat_map(|frozen| frozen.erased.iter()) {
-            all.apply(super::super::Write::DeleteRange { start, end: end.as_deref() });
+            all.remove_range(start, end.as_deref());
         }
         all.erased
             .iter()

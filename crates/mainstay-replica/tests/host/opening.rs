@@ -1,116 +1,12 @@
-//! All replicas of a node on one data folder.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
-
 use std::path::Path;
-use std::sync::Arc;
 
-use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Epoch, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role, SETS_PER_LEVEL};
+use mainstay_core::{Epoch, ErrorKind, Level, NodeId, PartitionId, ReplicaId, SetId};
+use mainstay_replica::{HostOptions, Role, SETS_PER_LEVEL};
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::disk::{Disk as _, OpenMode};
-use mainstay_store::log::{Driver, LogOptions, SyncDelay};
 
-const LEVELS: [Level; 3] = [Level::Persisted, Level::Volatile, Level::None];
-const FOLDER: &str = "/data";
-
-fn options(node: u64) -> HostOptions {
-    let mut options = HostOptions::new(NodeId(node));
-    options.log = LogOptions {
-        segment_bytes: 256 << 10,
-        driver: Driver::Task { sync_delay: SyncDelay::default() },
-        ..LogOptions::default()
-    };
-    options.store.cache_bytes_max = 8 << 20;
-    options
-}
-
-/// A process on a node: what it starts ends with it.
-struct Process {
-    host: Host,
-    scope: Scope,
-}
-
-/// Nodes with disks of their own on one network.
-#[derive(Default)]
-struct Nodes {
-    network: InProcessNetwork,
-}
-
-impl Nodes {
-    async fn open(&self, disk: &SimDisk, options: HostOptions) -> Result<Process> {
-        let scope = Scope::new();
-        let node = options.node;
-        let opening = Host::open(Arc::new(disk.clone()), Path::new(FOLDER), options, self.network.endpoint(node));
-        let host = scope.enter(opening).await?;
-        let handler = host.clone();
-        self.network.attach(
-            node,
-            scope.clone(),
-            Arc::new(move |set, request| {
-                let host = handler.clone();
-                Box::pin(async move { host.receive(set, request).await })
-            }),
-        );
-        Ok(Process { host, scope })
-    }
-
-    /// Ends a process in order.
-    async fn stop(&self, process: Process) {
-        self.network.detach(process.host.replicas().next().unwrap().status().identity.node);
-        process.host.stop().await;
-        process.scope.stop();
-        process.scope.ended().await;
-    }
-
-    /// Ends a process where it stands; its disk loses what was not synced.
-    fn kill(&self, process: Process, disk: &SimDisk) {
-        self.network.detach(process.host.replicas().next().unwrap().status().identity.node);
-        process.host.replicas().for_each(mainstay_replica::Replica::kill);
-        process.scope.stop();
-        drop(process);
-        disk.crash();
-    }
-}
-
-async fn founded(nodes: &Nodes, disk: &SimDisk, options: HostOptions) -> Process {
-    let process = nodes.open(disk, options).await.unwrap();
-    process.host.found().await.unwrap();
-    primaries(&[&process]).await;
-    process
-}
-
-/// Waits until every set has a primary among the processes.
-async fn primaries(processes: &[&Process]) {
-    let sets: Vec<SetId> = processes[0].host.replicas().map(|replica| replica.status().identity.set).collect();
-    let is_led = |set: &SetId| {
-        processes.iter().any(|process| process.host.replica(*set).unwrap().standing().role == Role::Primary)
-    };
-    let all = async {
-        while !sets.iter().all(is_led) {
-            time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    time::timeout(Duration::from_secs(60), all).await.expect("primaries within a minute");
-}
-
-/// A partition where its primary is.
-async fn at_primary(processes: &[&Process], level: Level, id: u64) -> Partition {
-    primaries(processes).await;
-    let mut handles = processes.iter().map(|process| process.host.partition(level, PartitionId(id)));
-    handles.find(|partition| partition.check().is_ok()).expect("one is primary")
-}
-
-async fn put(partition: &Partition, key: &str, value: &str) -> Result<()> {
-    let mut batch = partition.batch();
-    batch.put(key.as_bytes(), value.as_bytes());
-    partition.commit(batch).await.map(drop)
-}
-
-fn get(partition: &Partition, key: &str) -> Option<String> {
-    partition.get(key.as_bytes()).unwrap().map(|value| String::from_utf8(value.to_vec()).unwrap())
-}
+use crate::harness::{FOLDER, LEVELS, Nodes, at_primary, founded, get, options, put};
 
 #[tokio::test(start_paused = true)]
 async fn all_levels_through_the_same_handle_and_partitions_by_id() {

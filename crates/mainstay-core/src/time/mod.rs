@@ -1,10 +1,17 @@
 //! The one source of time.
 //!
 //! It is tokio's clock, which a simulation pauses and moves by itself: nothing else in the workspace may ask the
-//! operating system what time it is (`clippy.toml` sees to that).
+//! operating system what time it is (`clippy.toml` sees to that). [`now`] measures how long something takes; [`wall`] is
+//! the time of day, for what must outlive the process.
 #![allow(clippy::disallowed_methods, reason = "this is the module that provides them")]
 
 use std::future::Future;
+
+mod clock;
+mod wall;
+
+pub use clock::{start_thread_wall, wall};
+pub use wall::WallTime;
 
 pub use std::time::Duration;
 pub use tokio::time::Instant;

@@ -1,0 +1,7 @@
+//! All replicas of a node on one data folder.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod harness;
+
+mod opening;
+mod operations;

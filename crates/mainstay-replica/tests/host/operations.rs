@@ -1,0 +1,114 @@
+//! What a batch can do beside puts and deletes, on every level.
+
+use mainstay_core::{Level, PartitionId, SequenceNumber};
+use mainstay_replica::{Batch, Partition};
+use mainstay_store::disk::sim::SimDisk;
+use mainstay_store::state::{KeyRange, Order};
+
+use crate::harness::{LEVELS, Nodes, founded, get, options, put};
+
+fn count(partition: &Partition, key: &str) -> Option<i64> {
+    partition.get(key.as_bytes()).unwrap().map(|value| i64::from_le_bytes(value[..].try_into().unwrap()))
+}
+
+fn adding(partition: &Partition, delta: i64) -> Batch {
+    let mut batch = partition.batch();
+    batch.add(b"count", delta);
+    batch
+}
+
+/// The keys of a queue, as the stamp and what follows it, with their values.
+fn queue(partition: &Partition) -> Vec<(SequenceNumber, u8, String)> {
+    let entries = partition.read().unwrap().scan(KeyRange::prefix(b"queue/"), Order::Ascending).unwrap();
+    let entry = |(key, value): (bytes::Bytes, bytes::Bytes)| {
+        let (stamp, end) = key["queue/".len()..].split_at(8);
+        let stamp = SequenceNumber(u64::from_be_bytes(stamp.try_into().unwrap()));
+        (stamp, end[0], String::from_utf8(value.to_vec()).unwrap())
+    };
+    entries.map(|found| entry(found.unwrap())).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn additions_that_are_under_way_at_once_all_count() {
+    let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
+    for level in LEVELS {
+        let partition = process.host.partition(level, PartitionId(3));
+        let commits = (1..=100).map(|delta| partition.commit(adding(&partition, delta)));
+        for outcome in futures_util::future::join_all(commits).await {
+            outcome.unwrap();
+        }
+        assert_eq!(count(&partition, "count"), Some(5050), "{level}");
+        partition.commit(adding(&partition, -5050)).await.unwrap();
+        assert_eq!(count(&partition, "count"), None, "{level}");
+        assert_eq!(partition.read().unwrap().scan(KeyRange::all(), Order::Ascending).unwrap().count(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_stamp_in_a_key_is_the_sequence_number_of_the_commit() {
+    let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
+    for level in LEVELS {
+        let partition = process.host.partition(level, PartitionId(3));
+        let sibling = process.host.partition(level, PartitionId(11));
+        let enqueue = |partition: &Partition, name: &str| {
+            let mut batch = partition.batch();
+            batch.put_stamped(b"queue/", &[0], name.as_bytes()).put_stamped(b"queue/", &[1], name.as_bytes());
+            batch.note(b"changes nothing");
+            batch
+        };
+        let names: Vec<String> = (0..50).map(|number| format!("item {number}")).collect();
+        let commits = names.iter().map(|name| partition.commit(enqueue(&partition, name)));
+        let numbers = futures_util::future::join_all(commits).await;
+        let mut expected: Vec<_> = numbers
+            .into_iter()
+            .zip(&names)
+            .flat_map(|(number, name)| [0, 1].map(|end| (*number.as_ref().unwrap(), end, name.clone())))
+            .collect();
+        expected.sort();
+        assert_eq!(queue(&partition), expected, "{level}");
+
+        let together = vec![enqueue(&partition, "here"), enqueue(&sibling, "there")];
+        let number = partition.commit_together(together).await.unwrap();
+        assert_eq!(queue(&partition).last(), Some(&(number, 1, "here".to_owned())), "{level}");
+        assert_eq!(queue(&sibling), [(number, 0, "there".to_owned()), (number, 1, "there".to_owned())], "{level}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_applied_again_after_a_crash_counts_once_and_has_the_same_stamps() {
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    let mut process = founded(&nodes, &disk, options(1)).await;
+    let mut expected = Vec::new();
+    for round in 1..=6_u8 {
+        let partition = process.host.partition(Level::Persisted, PartitionId(3));
+        let mut batch = adding(&partition, 2);
+        batch.put_stamped(b"queue/", &[round], b"item");
+        expected.push((partition.commit(batch).await.unwrap(), round, "item".to_owned()));
+        if round % 3 == 0 {
+            // What follows is in the log alone, and the counter is on disk alone when it comes again.
+            process.host.replica(partition.set()).unwrap().checkpoint().await.unwrap();
+        }
+        nodes.kill(process, &disk);
+        process = founded(&nodes, &disk, options(1)).await;
+        let partition = process.host.partition(Level::Persisted, PartitionId(3));
+        assert_eq!(count(&partition, "count"), Some(2 * i64::from(round)));
+        assert_eq!(queue(&partition), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_snapshot_knows_its_place_among_the_commits() {
+    let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
+    for level in LEVELS {
+        let partition = process.host.partition(level, PartitionId(3));
+        let mut before = partition.read().unwrap().sequence_number();
+        for round in 0..5 {
+            let number = put(&partition, "key", &round.to_string()).await.unwrap();
+            let snapshot = partition.read().unwrap();
+            assert!(before < number && number <= snapshot.sequence_number(), "{level}");
+            assert_eq!(partition.snapshot().unwrap().sequence_number(), snapshot.sequence_number());
+            before = snapshot.sequence_number();
+            assert_eq!(get(&partition, "key"), Some(round.to_string()));
+        }
+    }
+}

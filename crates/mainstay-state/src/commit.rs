@@ -1,0 +1,54 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use mainstay_core::{Result, SequenceNumber, task};
+
+use crate::transaction::Transaction;
+
+/// A commit on its way. If nobody waits for it any more it goes on by itself: its locks must not be released before it
+/// is known what became of it, or others would overwrite what they have not seen.
+pub(crate) struct Committing {
+    on_its_way: Option<OnItsWay>,
+}
+
+struct OnItsWay {
+    transaction: Transaction,
+    outcome: Pin<Box<dyn Future<Output = Result<SequenceNumber>> + Send>>,
+}
+
+impl Committing {
+    pub(crate) fn new(
+        transaction: Transaction,
+        outcome: Pin<Box<dyn Future<Output = Result<SequenceNumber>> + Send>>,
+    ) -> Self {
+        Self { on_its_way: Some(OnItsWay { transaction, outcome }) }
+    }
+}
+
+impl Future for Committing {
+    type Output = Result<SequenceNumber>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(commit) = &mut self.on_its_way else { return Poll::Pending };
+        let outcome = std::task::ready!(commit.outcome.as_mut().poll(cx));
+        commit.transaction.conclude(outcome.is_ok());
+        self.on_its_way = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for Committing {
+    fn drop(&mut self) {
+        if let Some(commit) = self.on_its_way.take()
+            && tokio::runtime::Handle::try_current().is_ok()
+        {
+            // Without a runtime there is nobody left who could be misled.
+            task::spawn(async move {
+                let OnItsWay { mut transaction, outcome } = commit;
+                let outcome = outcome.await;
+                transaction.conclude(outcome.is_ok());
+            });
+        }
+    }
+}

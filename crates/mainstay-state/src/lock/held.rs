@@ -1,0 +1,81 @@
+use hashbrown::HashTable;
+use smallvec::SmallVec;
+
+use super::LockMode;
+use super::key::LockKey;
+
+/// How many locks an owner has without an allocation: those of a transaction that touches a key or two.
+const HELD_IN_PLACE: usize = 4;
+
+/// How many locks are looked through one by one, before an index is made for them.
+const SCANNED_MAX: usize = 16;
+
+/// A lock that an owner holds.
+#[derive(Debug)]
+pub(super) struct HeldLock {
+    pub(super) hash: u64,
+    pub(super) key: LockKey,
+    pub(super) mode: LockMode,
+}
+
+/// All locks of one owner, in the order in which it got them. To look one up is O(1) with any number of them.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    locks: SmallVec<[HeldLock; HELD_IN_PLACE]>,
+    /// Where each lock is in the list, once there are more than `SCANNED_MAX`.
+    index: HashTable<usize>,
+}
+
+impl Held {
+    #[inline]
+    pub(super) fn get(&self, hash: u64, key: &[u8]) -> Option<&HeldLock> {
+        self.position(hash, key).map(|position| &self.locks[position])
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut HeldLock> {
+        self.position(hash, key).map(|position| &mut self.locks[position])
+    }
+
+    /// Adds a lock that is not among them.
+    #[inline]
+    pub(super) fn push(&mut self, lock: HeldLock) {
+        self.locks.push(lock);
+        if self.locks.len() > SCANNED_MAX {
+            self.extend_index();
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.locks.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &HeldLock> {
+        self.locks.iter()
+    }
+
+    /// Takes all of them out.
+    #[inline]
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = HeldLock> {
+        if !self.index.is_empty() {
+            self.index = HashTable::new();
+        }
+        self.locks.drain(..)
+    }
+
+    #[inline]
+    fn position(&self, hash: u64, key: &[u8]) -> Option<usize> {
+        let is_it = |lock: &HeldLock| lock.hash == hash && lock.key.as_slice() == key;
+        if self.locks.len() <= SCANNED_MAX {
+            return self.locks.iter().position(is_it);
+        }
+        self.index.find(hash, |position| is_it(&self.locks[*position])).copied()
+    }
+
+    #[cold]
+    fn extend_index(&mut self) {
+        for position in self.index.len()..self.locks.len() {
+            self.index.insert_unique(self.locks[position].hash, position, |position| self.locks[*position].hash);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+use std::fmt;
+use std::future::poll_fn;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use mainstay_core::Result;
+use mainstay_core::time::{self, Duration};
+
+use super::entry::Wakers;
+use super::held::{Held, HeldLock};
+use super::key::LockKey;
+use super::queue::Place;
+use super::request::Request;
+use super::table::{LockTable, wake};
+use super::timeout::LockTimeout;
+use super::{LockMode, TransactionId};
+
+/// The longest that a request waits, whatever its limit: nobody needs a lock after an hour, and a wait without an end
+/// hides the mistake that causes it.
+const WAIT_MAX: Duration = Duration::from_secs(3600);
+
+/// The locks of one transaction. They are released when it is dropped.
+pub(crate) struct LockOwner {
+    table: LockTable,
+    id: TransactionId,
+    held: Held,
+    /// The request that waits, while a future of [`acquire`](Self::acquire) lives. It is here and not in the future,
+    /// so that a future that is forgotten instead of dropped is found when the owner ends.
+    pending: Option<Box<Pending>>,
+}
+
+struct Pending {
+    request: Request,
+    place: Place,
+}
+
+impl LockOwner {
+    pub(super) fn new(table: LockTable, id: TransactionId) -> Self {
+        Self { table, id, held: Held::default(), pending: None }
+    }
+
+    /// The transaction that holds these locks.
+    pub(crate) fn id(&self) -> TransactionId {
+        self.id
+    }
+
+    /// The mode in which a key is held.
+    pub(crate) fn holds(&self, key: &Bytes) -> Option<LockMode> {
+        self.held.get(self.table.hash(key), key).map(|lock| lock.mode)
+    }
+
+    /// Grants a lock at once or not at all. `key` is the exact key, with the collection in it.
+    #[inline]
+    pub(crate) fn try_acquire(&mut self, key: &Bytes, mode: LockMode) -> bool {
+        let hash = self.table.hash(key);
+        let former = self.held.get(hash, key).map(|lock| lock.mode);
+        if former.is_some_and(|former| former.covers(mode)) {
+            return true;
+        }
+        let request = Request { hash, key: LockKey::new(key), id: self.id, mode, former };
+        let granted = self.table.grant_or(&request, |_| ());
+        if granted {
+            self.note(request);
+        }
+        granted
+    }
+
+    /// Grants a lock, and waits for it if it must. `what` names the key for people, with its collection.
+    ///
+    /// Dropping the future at any moment leaves things as they were before the call.
+    ///
+    /// # Errors
+    /// - `Retry`, with a [`Deadlock`](super::Deadlock) as its source: the wait would never end, because those that it is
+    ///   for wait for this transaction. Nothing was changed. To let them go on, this owner must release its locks.
+    /// - `Timeout`, with a [`LockTimeout`] as its source: `limit` passed. With a limit of zero nothing waits at all.
+    pub(crate) async fn acquire(
+        &mut self,
+        key: &Bytes,
+        mode: LockMode,
+        limit: Duration,
+        what: impl Fn() -> String + Send,
+    ) -> Result<()> {
+        if self.try_acquire(key, mode) {
+            return Ok(());
+        }
+        self.wait(key, mode, limit.min(WAIT_MAX), what()).await
+    }
+
+    /// Releases everything.
+    #[inline]
+    pub(crate) fn release_all(&mut self) {
+        if self.pending.is_some() {
+            self.withdraw();
+        }
+        for lock in self.held.drain() {
+            self.table.release(lock.hash, &lock.key, self.id);
+        }
+    }
+
+    async fn wait(&mut self, key: &Bytes, mode: LockMode, limit: Duration, resource: String) -> Result<()> {
+        // Of a future that was forgotten.
+        self.withdraw();
+        let hash = self.table.hash(key);
+        let former = self.held.get(hash, key).map(|lock| lock.mode);
+        let request = Request { hash, key: LockKey::new(key), id: self.id, mode, former };
+        if limit.is_zero() {
+            return self.refuse(request, resource);
+        }
+        if self.begin(request, resource)? {
+            return Ok(());
+        }
+        let mut waiting = Waiting { owner: self };
+        // If the limit passes while the lock is granted, `end` finds the lock.
+        let _ = time::timeout(limit, poll_fn(|context| waiting.poll(context))).await;
+        waiting.end(limit)
+    }
+
+    /// Grants a lock, or says what is in the way.
+    fn refuse(&mut self, request: Request, resource: String) -> Result<()> {
+        let mut refusal = None;
+        let granted = self.table.grant_or(&request, |entry| {
+            refusal = Some(LockTimeout::new(entry, &request, None, Duration::ZERO, time::now()));
+        });
+        match refusal.filter(|_| !granted) {
+            Some(refusal) => Err(refusal.into_error(resource)),
+            None => {
+                self.note(request);
+                Ok(())
+            }
+        }
+    }
+
+    /// Grants a lock, and is true, or begins to wait for it. Refuses if the wait closes a circle.
+    ///
+    /// All of it happens under the lock of the waits, so that of two requests that close a circle together one is the
+    /// later one, and sees the other.
+    fn begin(&mut self, request: Request, resource: String) -> Result<bool> {
+        let mut waits = self.table.waits();
+        let place = waits.add(&request, resource);
+        if self.table.grant_or(&request, |entry| entry.enqueue(place, request.id, request.mode)) {
+            waits.remove(self.id);
+            drop(waits);
+            self.note(request);
+            return Ok(true);
+        }
+        let deadlock = waits.find_deadlock(&self.table, self.id, &self.held);
+        drop(waits);
+        self.pending = Some(Box::new(Pending { request, place }));
+        match deadlock {
+            None => Ok(false),
+            Some(deadlock) => {
+                self.withdraw();
+                Err(deadlock.into_error())
+            }
+        }
+    }
+
+    /// Takes back the request that waits, if there is one, or what it was granted and nobody has heard of.
+    fn withdraw(&mut self) {
+        let Some(pending) = self.pending.take() else { return };
+        let Pending { request, place } = *pending;
+        let mut waits = self.table.waits();
+        let wakers =
+            self.table.change(request.hash, &request.key, |entry| entry.withdraw(place, self.id, request.former));
+        waits.remove(self.id);
+        drop(waits);
+        wake(wakers);
+    }
+
+    /// Notes what was granted.
+    #[inline]
+    fn note(&mut self, request: Request) {
+        let Request { hash, key, mode, former, .. } = request;
+        if former.is_none() {
+            self.held.push(HeldLock { hash, key, mode });
+        } else if let Some(lock) = self.held.get_mut(hash, key.as_slice()) {
+            lock.mode = mode;
+        }
+    }
+}
+
+impl Drop for LockOwner {
+    fn drop(&mut self) {
+        self.release_all();
+    }
+}
+
+impl fmt::Debug for LockOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockOwner").field("id", &self.id).field("held", &self.held.len()).finish_non_exhaustive()
+    }
+}
+
+/// A request in the queue. Whoever drops it leaves the queue.
+struct Waiting<'a> {
+    owner: &'a mut LockOwner,
+}
+
+impl Waiting<'_> {
+    fn poll(&mut self, context: &Context<'_>) -> Poll<()> {
+        let Some(pending) = &self.owner.pending else { return Poll::Ready(()) };
+        let Request { hash, key, .. } = &pending.request;
+        let looked = self.owner.table.with_entry(*hash, key, |entry| entry.poll(pending.place, context));
+        // The old waker is dropped here, where no lock is held.
+        looked.map_or(Poll::Ready(()), |(poll, _waker)| poll)
+    }
+
+    /// Takes what was granted, or gives up.
+    fn end(self, limit: Duration) -> Result<()> {
+        let owner = &mut *self.owner;
+        let Some(pending) = owner.pending.take() else { return Ok(()) };
+        let Pending { request, place } = *pending;
+        let mut refusal = None;
+        let mut waits = owner.table.waits();
+        let wakers = owner.table.change(request.hash, &request.key, |entry| {
+            if !entry.is_waiting(place) {
+                return Wakers::new();
+            }
+            refusal = Some(LockTimeout::new(entry, &request, Some(place), limit, time::now()));
+            entry.withdraw(place, owner.id, request.former)
+        });
+        let resource = waits.remove(owner.id);
+        drop(waits);
+        wake(wakers);
+        match refusal {
+            Some(refusal) => Err(refusal.into_error(resource)),
+            None => {
+                owner.note(request);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.owner.withdraw();
+    }
+}

@@ -1,0 +1,13 @@
+use super::key::LockKey;
+use super::{LockMode, TransactionId};
+
+/// What a transaction wants.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) hash: u64,
+    pub(super) key: LockKey,
+    pub(super) id: TransactionId,
+    pub(super) mode: LockMode,
+    /// The mode in which it holds the key already, which is weaker; then this is a conversion.
+    pub(super) former: Option<LockMode>,
+}

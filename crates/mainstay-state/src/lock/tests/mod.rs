@@ -1,0 +1,4 @@
+//! Tests of the lock manager as its user sees it.
+
+mod driver;
+mod granting;

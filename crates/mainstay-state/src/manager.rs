@@ -1,0 +1,192 @@
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use mainstay_core::{Epoch, Error, ErrorKind, Level, Result};
+use mainstay_replica::{Claim, Partition, Snapshot};
+
+use crate::attempt::Attempt;
+use crate::cache::ValueCache;
+use crate::collection::Collection;
+use crate::expiry::{self, Expiry};
+use crate::gates::{GateSet, Gates};
+use crate::lock::{LockTable, TransactionId};
+use crate::options::StateOptions;
+use crate::registry::{self, CollectionInfo, Registry};
+use crate::retry;
+use crate::transaction::Transaction;
+
+/// The state of a partition: its collections, and the transactions that change them. Cheap to clone.
+///
+/// ```
+/// use mainstay_state::{Dictionary, StateManager};
+///
+/// # async fn run(state: StateManager) -> mainstay_core::Result<()> {
+/// let stock: Dictionary<String, u32> = state.collection("stock").await?;
+///
+/// // Tried again by itself after a deadlock or a time-out.
+/// let left = state
+///     .transact(async |mut tx| {
+///         let left = stock.get_for_update(&mut tx, "apple").await?.map_or(0, |left| *left);
+///         stock.set(&mut tx, "apple".into(), left + 1).await?;
+///         Ok(left + 1)
+///     })
+///     .await?;
+///
+/// // The explicit form: dropping a transaction without commit undoes it.
+/// let mut tx = state.begin();
+/// assert_eq!(stock.get(&mut tx, "apple").await?.as_deref(), Some(&left));
+/// tx.commit().await?;
+/// # Ok(())
+/// # }
+/// # example(run);
+/// ```
+#[derive(Clone)]
+pub struct StateManager {
+    pub(crate) shared: Arc<Shared>,
+}
+
+/// What all handles of a partition's state share.
+pub(crate) struct Shared {
+    pub(crate) partition: Partition,
+    /// The one in which this was opened: commits and reads of another are not ours.
+    pub(crate) epoch: Epoch,
+    pub(crate) locks: LockTable,
+    pub(crate) cache: ValueCache,
+    pub(crate) registry: Registry,
+    pub(crate) gates: GateSet,
+    pub(crate) options: StateOptions,
+    /// Level none keeps no log: whoever watches it asks for the old values to be carried along.
+    pub(crate) history: AtomicBool,
+    pub(crate) expiry: Arc<Expiry>,
+    next_transaction: AtomicU64,
+    /// Two who keep locks of one partition would not know of each other's.
+    _claim: Claim,
+}
+
+impl fmt::Debug for StateManager {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "StateManager({:?}, {})", self.shared.partition, self.shared.epoch)
+    }
+}
+
+impl StateManager {
+    /// Opens the state of a partition that is primary here, with the default options.
+    ///
+    /// # Errors
+    /// As [`open_with`](StateManager::open_with).
+    pub async fn open(partition: Partition) -> Result<Self> {
+        Self::open_with(partition, StateOptions::default()).await
+    }
+
+    /// Opens the state of a partition that is primary here, for as long as it is.
+    ///
+    /// # Errors
+    /// `NotPrimary`; `Conflict` if it is open already: clone that one; `Corrupt` if its records cannot be read.
+    pub async fn open_with(partition: Partition, options: StateOptions) -> Result<Self> {
+        let epoch = partition.check()?;
+        let claim = partition.claim()?;
+        let snapshot = partition.read()?;
+        let shared = Shared {
+            epoch,
+            locks: LockTable::new(),
+            cache: ValueCache::new(options.cache_bytes),
+            registry: Registry::default(),
+            gates: GateSet::load(&snapshot)?,
+            history: AtomicBool::new(partition.level() != Level::None),
+            expiry: Arc::default(),
+            options,
+            next_transaction: AtomicU64::new(1),
+            partition,
+            _claim: claim,
+        };
+        let state = Self { shared: Arc::new(shared) };
+        expiry::resume(&state, &snapshot)?;
+        Ok(state)
+    }
+
+    /// Begins a transaction. Dropping it undoes it.
+    pub fn begin(&self) -> Transaction {
+        let id = TransactionId(self.shared.next_transaction.fetch_add(1, Ordering::Relaxed));
+        Transaction::new(self.shared.clone(), id)
+    }
+
+    /// Runs a transaction and commits it. Timeouts, deadlocks and passing conditions are tried again, with pauses that
+    /// grow, within the limits of [`RetryOptions`](crate::RetryOptions): the body may run several times.
+    ///
+    /// # Errors
+    /// That of the body if it is not worth a retry, or the last one with the number of tries. `OutcomeUnknown` is never
+    /// tried again.
+    pub async fn transact<T, Body>(&self, body: impl FnMut(Attempt) -> Body) -> Result<T>
+    where
+        Body: Future<Output = Result<T>>,
+    {
+        retry::transact(self, &self.shared.options.retry, body).await
+    }
+
+    /// Opens a collection by its name, and creates it if need be.
+    ///
+    /// # Errors
+    /// `Conflict` if the name is that of a collection of another type, `Invalid` for a name that cannot be one.
+    pub async fn collection<C: Collection>(&self, name: &str) -> Result<C> {
+        self.transact(async |mut tx| C::open(self, &mut tx, name).await).await
+    }
+
+    /// Named switches for upgrades in two phases.
+    pub fn gates(&self) -> Gates {
+        Gates::new(self.clone())
+    }
+
+    /// Drops a collection with all that it holds, as part of a transaction. When that is committed, its space is free and
+    /// its handles refuse to work.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none of that name; as any operation for its locks.
+    pub async fn drop_collection(&self, tx: &mut Transaction, name: &str) -> Result<()> {
+        tx.belongs_to(&self.shared)?;
+        registry::drop_collection(tx, name).await
+    }
+
+    /// The names and types of the collections, as of now.
+    ///
+    /// # Errors
+    /// `NotPrimary`; `Corrupt` if a record cannot be read.
+    pub fn collections(&self) -> Result<Vec<CollectionInfo>> {
+        registry::list(&self.shared.read()?)
+    }
+}
+
+impl Shared {
+    /// Whether the values that a commit replaces go along for those who watch.
+    pub(crate) fn keeps_history(&self) -> bool {
+        self.history.load(Ordering::Relaxed)
+    }
+
+    /// The state as of now.
+    pub(crate) fn read(&self) -> Result<Snapshot> {
+        self.check()?;
+        self.partition.read()
+    }
+
+    /// What is committed under a key.
+    pub(crate) fn get(&self, key: &Bytes) -> Result<Option<Bytes>> {
+        self.check()?;
+        self.partition.get(key)
+    }
+
+    /// Whether this is still the primary, and was so without a break since this was opened.
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.partition.check()? == self.epoch {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::NotPrimary { hint: self.partition.standing().primary },
+            format!(
+                "partition {} has had another primary since its state was opened: open it again",
+                self.partition.id()
+            ),
+        ))
+    }
+}

@@ -1,0 +1,54 @@
+use mainstay_core::time::Duration;
+
+/// How long an operation waits for its locks unless told otherwise.
+pub const LOCK_TIMEOUT: Duration = Duration::from_secs(4);
+
+/// The most bytes of an encoded value. With the value that it replaces it fits into a commit twice over.
+pub const VALUE_BYTES_MAX: usize = 4 << 20;
+
+/// The most bytes that a transaction writes: new values, and those that they replace.
+pub const TRANSACTION_BYTES_MAX: usize = 15 << 20;
+
+/// How a partition's state is kept.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StateOptions {
+    /// How long an operation waits for its locks unless told otherwise.
+    pub lock_timeout: Duration,
+    /// The most bytes of values that are kept decoded, for reads that cost no decoding.
+    pub cache_bytes: u64,
+    /// How `transact` tries again.
+    pub retry: RetryOptions,
+}
+
+impl Default for StateOptions {
+    fn default() -> Self {
+        Self { lock_timeout: LOCK_TIMEOUT, cache_bytes: 8 << 20, retry: RetryOptions::default() }
+    }
+}
+
+/// How often and for how long a transaction is tried again, with pauses that double and are shortened by chance so that
+/// those who met once do not meet again.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct RetryOptions {
+    /// How often it is tried at most.
+    pub tries_max: u32,
+    /// After how long it is not tried again.
+    pub time_max: Duration,
+    /// The longest first pause.
+    pub pause_first: Duration,
+    /// The longest pause.
+    pub pause_max: Duration,
+}
+
+impl Default for RetryOptions {
+    fn default() -> Self {
+        Self {
+            tries_max: 10,
+            time_max: Duration::from_secs(30),
+            pause_first: Duration::from_millis(4),
+            pause_max: Duration::from_secs(1),
+        }
+    }
+}

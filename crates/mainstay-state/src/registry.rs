@@ -1,0 +1,298 @@
+//! Which collections a partition has: a durable record of name, kind and types for each.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use mainstay_core::{Error, ErrorKind, Result, contract};
+use mainstay_replica::Snapshot;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+
+use crate::layout::{self, CollectionId};
+use crate::lock::{LockMode, TransactionId};
+use crate::transaction::{Ending, Transaction};
+
+/// The most bytes of the name of a collection or a gate.
+pub const NAME_BYTES_MAX: usize = 256;
+
+/// What a collection is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum CollectionKind {
+    /// A [`Dictionary`](crate::Dictionary).
+    Dictionary,
+    /// A queue in strict order.
+    Queue,
+    /// A queue for many producers and consumers.
+    ConcurrentQueue,
+}
+
+impl fmt::Display for CollectionKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            CollectionKind::Dictionary => "dictionary",
+            CollectionKind::Queue => "queue",
+            CollectionKind::ConcurrentQueue => "concurrent queue",
+        })
+    }
+}
+
+/// A collection's record: its name and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CollectionInfo {
+    /// Its name in the partition.
+    pub name: String,
+    /// What it is.
+    pub kind: CollectionKind,
+    /// The data contract of its keys; `None` for queues.
+    pub key: Option<String>,
+    /// The data contract of its values.
+    pub value: String,
+}
+
+/// What is stored of a collection, behind a byte for the version.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    id: u32,
+    pub(crate) kind: CollectionKind,
+    pub(crate) key: Option<String>,
+    pub(crate) value: String,
+}
+
+const RECORD_VERSION: u8 = 1;
+
+/// The collections that are in use here.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    open: Mutex<HashMap<CollectionId, Arc<Known>>>,
+}
+
+/// A collection that is in use, shared by all of its handles.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub(crate) id: CollectionId,
+    pub(crate) name: String,
+    pub(crate) kind: CollectionKind,
+    /// Locked shared by all who use the collection.
+    pub(crate) intent: Bytes,
+    /// [`LIVE`], [`GONE`], or the transaction that has created it and has not ended.
+    life: AtomicU64,
+}
+
+/// No transaction has these numbers: they are counted from 1.
+const LIVE: u64 = 0;
+const GONE: u64 = u64::MAX;
+
+impl Known {
+    /// Refuses a collection that was dropped, or that only another transaction knows of yet.
+    pub(crate) fn check(&self, user: TransactionId) -> Result<()> {
+        match self.life.load(Ordering::Acquire) {
+            LIVE => Ok(()),
+            creator if creator == user.0 => Ok(()),
+            GONE => Err(Error::new(
+                ErrorKind::NotFound,
+                format!("{self} does not exist: it was dropped, or never committed; open it again"),
+            )),
+            creator => Err(Error::new(
+                ErrorKind::Retry,
+                format!("{self} is being created by {}, which has not ended: try again", TransactionId(creator)),
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Known {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {:?}", self.kind, self.name)
+    }
+}
+
+/// A collection comes to life, or is gone, when the transaction that creates or drops it has ended.
+struct LifeChange {
+    known: Arc<Known>,
+    if_committed: u64,
+    if_undone: u64,
+}
+
+impl Ending for LifeChange {
+    fn committed(self: Box<Self>) {
+        self.known.life.store(self.if_committed, Ordering::Release);
+    }
+
+    fn undone(self: Box<Self>) {
+        self.known.life.store(self.if_undone, Ordering::Release);
+    }
+}
+
+impl Registry {
+    fn known(&self, name: &str, record: &Record, life: u64) -> Arc<Known> {
+        let id = CollectionId(record.id);
+        let mut open = self.open.lock();
+        if life == LIVE
+            && let Some(known) = open.get(&id)
+        {
+            return known.clone();
+        }
+        let known = Arc::new(Known {
+            id,
+            name: name.to_owned(),
+            kind: record.kind,
+            intent: layout::length(id),
+            life: AtomicU64::new(life),
+        });
+        // Those that were dropped are not asked for again.
+        open.retain(|_, known| known.life.load(Ordering::Acquire) != GONE);
+        open.insert(id, known.clone());
+        known
+    }
+}
+
+/// Opens a collection, and creates it as part of the transaction if need be.
+pub(crate) async fn open(
+    tx: &mut Transaction,
+    name: &str,
+    kind: CollectionKind,
+    key: Option<String>,
+    value: String,
+) -> Result<Arc<Known>> {
+    check_name("collection", name)?;
+    tx.start_operation();
+    let place = layout::registry(name);
+    let what = || format!("the name of {kind} {name:?}");
+    tx.lock(&place, LockMode::Shared, what).await?;
+    let mut found = tx.record(&place)?;
+    if found.is_none() {
+        // Not by turning the shared lock into an exclusive one, which two at once could not.
+        tx.lock(&place, LockMode::Update, what).await?;
+        tx.lock(&place, LockMode::Exclusive, what).await?;
+        found = tx.record(&place)?;
+    }
+    let shared = tx.shared.clone();
+    if let Some(bytes) = found {
+        let record = decode(name, &bytes)?;
+        record.check(name, kind, key.as_deref(), &value)?;
+        return Ok(shared.registry.known(name, &record, LIVE));
+    }
+    let record = Record { id: next_id(tx).await?, kind, key, value };
+    tx.put_record(place, Some(encode(&record)?));
+    let known = shared.registry.known(name, &record, tx.id().0);
+    tx.endings.push(Box::new(LifeChange { known: known.clone(), if_committed: LIVE, if_undone: GONE }));
+    Ok(known)
+}
+
+async fn next_id(tx: &mut Transaction) -> Result<u32> {
+    let place = layout::NEXT_COLLECTION;
+    tx.lock(&place, LockMode::Exclusive, || "the number of the next collection".into()).await?;
+    let id = match tx.record(&place)? {
+        None => 1,
+        Some(bytes) => u32::from_be_bytes(
+            bytes.as_ref().try_into().map_err(|_| Error::corrupt("the number of the next collection is damaged"))?,
+        ),
+    };
+    let Some(next) = id.checked_add(1) else {
+        return Err(Error::new(ErrorKind::TooLarge, "a partition cannot have had more than 4294967295 collections"));
+    };
+    tx.put_record(place, Some(Bytes::copy_from_slice(&next.to_be_bytes())));
+    Ok(id)
+}
+
+/// Drops a collection with all that it holds.
+pub(crate) async fn drop_collection(tx: &mut Transaction, name: &str) -> Result<()> {
+    check_name("collection", name)?;
+    tx.start_operation();
+    let place = layout::registry(name);
+    tx.lock(&place, LockMode::Exclusive, || format!("the name of collection {name:?}")).await?;
+    let Some(bytes) = tx.record(&place)? else {
+        return Err(Error::new(ErrorKind::NotFound, format!("there is no collection {name:?} to drop")));
+    };
+    let record = decode(name, &bytes)?;
+    let known = tx.shared.registry.known(name, &record, LIVE);
+    tx.lock(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
+    tx.put_record(place, None);
+    tx.writes.clear(known.id);
+    tx.endings.push(Box::new(LifeChange { known, if_committed: GONE, if_undone: LIVE }));
+    Ok(())
+}
+
+/// The collections that a snapshot has.
+pub(crate) fn list(snapshot: &Snapshot) -> Result<Vec<CollectionInfo>> {
+    let mut found = Vec::new();
+    for entry in layout::scan(snapshot, layout::REGISTRY_PREFIX)? {
+        let (key, bytes) = entry?;
+        let name = std::str::from_utf8(&key[layout::REGISTRY_PREFIX.len()..])
+            .map_err(|_| Error::corrupt("the name of a collection is not text: restore the partition from a copy"))?;
+        let Record { kind, key, value, .. } = decode(name, &bytes)?;
+        found.push(CollectionInfo { name: name.to_owned(), kind, key, value });
+    }
+    Ok(found)
+}
+
+/// Refuses what cannot be the name of a collection or a gate.
+pub(crate) fn check_name(of: &str, name: &str) -> Result<()> {
+    if name.is_empty() {
+        return Err(Error::invalid(format!("the name of a {of} is empty: give it at least one letter")));
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return Err(Error::new(
+            ErrorKind::TooLarge,
+            format!("the name of a {of} has {} bytes, and NAME_BYTES_MAX is {NAME_BYTES_MAX}", name.len()),
+        ));
+    }
+    if let Some(control) = name.chars().find(|letter| letter.is_control()) {
+        return Err(Error::invalid(format!(
+            "the name of {of} {name:?} has a control character {control:?}: leave it out"
+        )));
+    }
+    Ok(())
+}
+
+fn encode(record: &Record) -> Result<Bytes> {
+    let mut bytes = vec![RECORD_VERSION];
+    contract::encode_into(&mut bytes, record)?;
+    Ok(bytes.into())
+}
+
+fn decode(name: &str, bytes: &[u8]) -> Result<Record> {
+    match bytes.split_first() {
+        Some((&RECORD_VERSION, rest)) => contract::decode(rest).map_err(|error| {
+            Error::corrupt(format!("the record of collection {name:?} is damaged: restore the partition from a copy"))
+                .with_source(error)
+        }),
+        _ => Err(Error::new(
+            ErrorKind::UnknownVersion,
+            format!(
+                "the record of collection {name:?} is not of version {RECORD_VERSION}: use the build that wrote it"
+            ),
+        )),
+    }
+}
+
+impl Record {
+    /// Refuses to open a collection as something else than it is.
+    fn check(&self, name: &str, kind: CollectionKind, key: Option<&str>, value: &str) -> Result<()> {
+        if (self.kind, self.key.as_deref(), self.value.as_str()) == (kind, key, value) {
+            return Ok(());
+        }
+        let wanted = Record { id: self.id, kind, key: key.map(str::to_owned), value: value.to_owned() };
+        let mut text = format!("collection {name:?} is a {self}, and was opened as a {wanted}: open it as what it is");
+        if self.kind == kind && self.key.as_deref() == key {
+            text += &format!(
+                "; if the type has only been renamed, keep its name in the data with #[serde(rename = {:?})]",
+                self.value
+            );
+        }
+        Err(Error::new(ErrorKind::Conflict, text))
+    }
+}
+
+impl fmt::Display for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.key {
+            Some(key) => write!(f, "{} from {key} to {}", self.kind, self.value),
+            None => write!(f, "{} of {}", self.kind, self.value),
+        }
+    }
+}

@@ -1,0 +1,64 @@
+use std::future::Future;
+
+use mainstay_core::time::{self, Duration};
+use mainstay_core::{Error, ErrorKind, Result, random};
+use rand::RngExt as _;
+
+use crate::attempt::Attempt;
+use crate::manager::StateManager;
+use crate::options::RetryOptions;
+
+/// Runs a transaction until it is committed, fails for good, or the limits are reached.
+pub(crate) async fn transact<T, Body>(
+    state: &StateManager,
+    options: &RetryOptions,
+    mut body: impl FnMut(Attempt) -> Body,
+) -> Result<T>
+where
+    Body: Future<Output = Result<T>>,
+{
+    let start = time::now();
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let (attempt, returned) = Attempt::new(state.begin());
+        let outcome = match body(attempt).await {
+            Ok(value) => match returned.take() {
+                Some(tx) => tx.commit().await.map(|_| value),
+                None => {
+                    Err(Error::invalid("the body of `transact` has kept its transaction: leave it to be committed"))
+                }
+            },
+            Err(error) => Err(error),
+        };
+        drop(returned);
+        let error = match outcome {
+            Ok(value) => return Ok(value),
+            Err(error) if !is_passing(error.kind()) => return Err(error),
+            Err(error) => error,
+        };
+        let pause = pause(options, tries);
+        if tries >= options.tries_max || time::now() - start + pause >= options.time_max {
+            return Err(gave_up(error, tries, time::now() - start));
+        }
+        tracing::debug!(tries, %error, "a transaction is tried again");
+        time::sleep(pause).await;
+    }
+}
+
+/// Whether the same transaction may succeed if it is tried again here.
+fn is_passing(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Retry | ErrorKind::Timeout | ErrorKind::Overloaded)
+}
+
+/// Somewhere between half of what it may be and all of it.
+fn pause(options: &RetryOptions, tries: u32) -> Duration {
+    let doubled = options.pause_first.saturating_mul(2u32.saturating_pow(tries - 1));
+    let longest = doubled.min(options.pause_max);
+    longest.mul_f64(random::rng().random_range(0.5..=1.0))
+}
+
+fn gave_up(last: Error, tries: u32, spent: Duration) -> Error {
+    let text = format!("the transaction was tried {tries} times in {spent:?}, and the last error was: {last}");
+    Error::new(last.kind(), text).with_source(last)
+}

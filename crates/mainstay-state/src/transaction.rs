@@ -1,0 +1,250 @@
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::time::{self, Duration, Instant, WallTime};
+use mainstay_core::{Error, ErrorKind, Level, Result, SequenceNumber};
+use mainstay_replica::Snapshot;
+
+use crate::commit::Committing;
+use crate::entry::{Entry, Value};
+use crate::expiry::Expires;
+use crate::lock::{LockMode, LockOwner, TransactionId};
+use crate::manager::Shared;
+use crate::writes::Writes;
+
+/// Changes of any number of collections of one partition that are committed together or not at all.
+///
+/// Every operation borrows the transaction mutably, so there is one at a time. Locks are held until the transaction has
+/// ended; dropping it undoes it.
+pub struct Transaction {
+    pub(crate) shared: Arc<Shared>,
+    locks: LockOwner,
+    pub(crate) writes: Writes,
+    /// What enumerations and counts see, taken by the first of them.
+    snapshot: Option<(Snapshot, WallTime)>,
+    /// What others are told when this has ended.
+    pub(crate) endings: Vec<Box<dyn Ending>>,
+    /// How long the next operation waits for its locks, if not as long as usual.
+    next_limit: Option<Duration>,
+    limit: Duration,
+    /// When the current operation began to wait.
+    waiting_since: Option<Instant>,
+    /// Why nothing more can be done in it.
+    refusal: Option<&'static str>,
+}
+
+/// Something that depends on how a transaction ends.
+pub(crate) trait Ending: Send + Sync {
+    /// It was committed. The locks are still held.
+    fn committed(self: Box<Self>);
+    /// It was undone, or nobody knows. The locks are still held.
+    fn undone(self: Box<Self>);
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Transaction({} of {:?})", self.id(), self.shared.partition)
+    }
+}
+
+impl Transaction {
+    pub(crate) fn new(shared: Arc<Shared>, id: TransactionId) -> Self {
+        let locks = shared.locks.owner(id);
+        let (writes, endings) = (Writes::default(), Vec::new());
+        let limit = shared.options.lock_timeout;
+        Self {
+            shared,
+            locks,
+            writes,
+            snapshot: None,
+            endings,
+            next_limit: None,
+            limit,
+            waiting_since: None,
+            refusal: None,
+        }
+    }
+
+    /// Which transaction this is, as it is named in errors.
+    pub fn id(&self) -> TransactionId {
+        self.locks.id()
+    }
+
+    /// Sets how long the next operation, and only that, waits for its locks: `stock.get(tx.within(limit), "apple")`.
+    pub fn within(&mut self, limit: Duration) -> &mut Self {
+        self.next_limit = Some(limit);
+        self
+    }
+
+    /// Makes the changes durable by the partition's level, and returns their place in the order of commits. The locks
+    /// are held until then. A transaction that has changed nothing returns the place that it has read.
+    ///
+    /// Dropping the future does not take the commit back: the locks are held until it has happened or failed.
+    ///
+    /// # Errors
+    /// `NotPrimary`, `Overloaded`, `TooLarge`, and `Retry` after a deadlock: nothing was changed. `OutcomeUnknown`: the
+    /// partition stopped being primary while the commit was on its way, and it may or may not have happened.
+    pub async fn commit(mut self) -> Result<SequenceNumber> {
+        self.check_usable()?;
+        if self.writes.is_empty() {
+            let sequence_number = self.shared.read()?.sequence_number();
+            self.conclude(true);
+            return Ok(sequence_number);
+        }
+        let mut batch = self.shared.partition.batch();
+        batch.in_epoch(self.shared.epoch);
+        self.writes.fill(&mut batch, self.shared.keeps_history());
+        let partition = self.shared.partition.clone();
+        if partition.level() == Level::None {
+            // Never waits, so nobody can drop it half way.
+            let outcome = partition.commit(batch).await;
+            self.conclude(outcome.is_ok());
+            return outcome;
+        }
+        Committing::new(self, Box::pin(async move { partition.commit(batch).await })).await
+    }
+
+    /// Undoes the changes and releases the locks, as dropping the transaction does.
+    pub fn abort(self) {
+        drop(self);
+    }
+
+    /// Ends the transaction with what became of its changes.
+    pub(crate) fn conclude(&mut self, committed: bool) {
+        let writes = std::mem::take(&mut self.writes);
+        if committed {
+            writes.settle(&self.shared.cache);
+        } else {
+            writes.forget(&self.shared.cache);
+        }
+        for ending in self.endings.drain(..) {
+            if committed { ending.committed() } else { ending.undone() }
+        }
+        self.locks.release_all();
+        self.refusal = Some("it has ended");
+    }
+
+    /// The locks of an operation on a collection: that the collection stays, and one of its keys.
+    pub(crate) async fn lock(&mut self, key: &Bytes, mode: LockMode, what: impl Fn() -> String + Send) -> Result<()> {
+        self.check_usable()?;
+        if self.locks.try_acquire(key, mode) {
+            return Ok(());
+        }
+        let now = time::now();
+        let waited = now - *self.waiting_since.get_or_insert(now);
+        let outcome = self.locks.acquire(key, mode, self.limit.saturating_sub(waited), what).await;
+        if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Retry) {
+            // Whoever it stood in the way of goes on at once.
+            self.conclude(false);
+            self.refusal = Some("it was the victim of a deadlock");
+        }
+        outcome
+    }
+
+    /// Locks a key only if that needs no waiting.
+    pub(crate) fn try_lock(&mut self, key: &Bytes, mode: LockMode) -> Result<bool> {
+        self.check_usable()?;
+        Ok(self.locks.try_acquire(key, mode))
+    }
+
+    /// What [`within`](Transaction::within) said is for the operation that starts here.
+    pub(crate) fn start_operation(&mut self) {
+        self.limit = self.next_limit.take().unwrap_or(self.shared.options.lock_timeout);
+        self.waiting_since = None;
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        match self.refusal {
+            None => Ok(()),
+            Some(why) => {
+                Err(Error::new(ErrorKind::Conflict, format!("{} cannot be used: {why}; begin a new one", self.id())))
+            }
+        }
+    }
+
+    /// Refuses a transaction of another partition, or of another time.
+    pub(crate) fn belongs_to(&self, shared: &Arc<Shared>) -> Result<()> {
+        if Arc::ptr_eq(&self.shared, shared) {
+            return Ok(());
+        }
+        let (own, other) = (self.shared.partition.id(), shared.partition.id());
+        Err(Error::invalid(if own == other {
+            format!("{} was begun before the state of partition {own} was opened again: begin a new one", self.id())
+        } else {
+            format!(
+                "{} is of partition {own}, the collection is of partition {other}: a transaction is of one partition, \
+                 so begin one there",
+                self.id()
+            )
+        }))
+    }
+
+    /// What an entry is for this transaction: what it wrote, or what is committed. Its lock is held. Expired entries are
+    /// returned too, for those who replace them.
+    pub(crate) fn entry<V: Value>(&self, key: &Bytes) -> Result<Option<Entry>> {
+        match self.writes.entry(key) {
+            Some(written) => Ok(written.cloned()),
+            None => self.committed::<V>(key),
+        }
+    }
+
+    /// What is committed of an entry. Its lock is held.
+    pub(crate) fn committed<V: Value>(&self, key: &Bytes) -> Result<Option<Entry>> {
+        self.shared.check()?;
+        if let Some(entry) = self.shared.cache.get(key) {
+            return Ok(Some(entry));
+        }
+        let Some(raw) = self.shared.partition.get(key)? else { return Ok(None) };
+        let entry = Entry::decode::<V>(raw)?;
+        self.shared.cache.put(key.clone(), entry.clone());
+        Ok(Some(entry))
+    }
+
+    /// Like [`entry`](Transaction::entry), without decoding it.
+    pub(crate) fn opaque_entry(&self, key: &Bytes) -> Result<Option<Entry>> {
+        if let Some(written) = self.writes.entry(key) {
+            return Ok(written.cloned());
+        }
+        self.shared.get(key)?.map(Entry::opaque).transpose()
+    }
+
+    /// An entry that expires was written: when that is committed, it must be removed in time.
+    pub(crate) fn expires(&mut self) {
+        self.endings.push(Box::new(Expires { shared: self.shared.clone() }));
+    }
+
+    /// A record of the registry or of a gate. Its lock is held.
+    pub(crate) fn record(&self, key: &Bytes) -> Result<Option<Bytes>> {
+        match self.writes.record(key) {
+            Some(written) => Ok(written.cloned()),
+            None => self.shared.get(key),
+        }
+    }
+
+    pub(crate) fn put_record(&mut self, key: Bytes, record: Option<Bytes>) {
+        self.writes.put_record(key, record);
+    }
+
+    /// The state that enumerations and counts of this transaction see, and the moment it was taken, by which entries
+    /// have expired or not.
+    pub(crate) fn snapshot(&mut self) -> Result<(Snapshot, WallTime)> {
+        self.check_usable()?;
+        match &self.snapshot {
+            Some(taken) => Ok(taken.clone()),
+            None => {
+                let taken = (self.shared.read()?, time::wall());
+                self.snapshot = Some(taken.clone());
+                Ok(taken)
+            }
+        }
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if self.refusal.is_none() {
+            self.conclude(false);
+        }
+    }
+}

@@ -1,0 +1,235 @@
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use bytes::Bytes;
+use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_replica::{Batch, prefix_successor};
+
+use crate::cache::ValueCache;
+use crate::entry::Entry;
+use crate::layout::{self, CollectionId};
+use crate::options::TRANSACTION_BYTES_MAX;
+
+/// What a transaction has written and not yet committed.
+#[derive(Default)]
+pub(crate) struct Writes {
+    entries: BTreeMap<Bytes, Write>,
+    /// Keys that are not entries of a collection: records of the registry and of gates.
+    records: BTreeMap<Bytes, Option<Bytes>>,
+    /// Items of queues, which get their keys when they are committed.
+    items: Vec<Item>,
+    /// How many entries more, or fewer, each collection has.
+    lengths: BTreeMap<CollectionId, i64>,
+    /// Collections whose entries were all removed before anything else that stands here.
+    cleared: Vec<CollectionId>,
+    bytes: usize,
+}
+
+/// A change of one entry.
+pub(crate) struct Write {
+    /// What is committed, expired or not.
+    pub(crate) old: Option<Entry>,
+    /// What it becomes; `None` to remove it.
+    pub(crate) new: Option<Entry>,
+}
+
+/// An item that is put at the end of a queue.
+pub(crate) struct Item {
+    pub(crate) collection: CollectionId,
+    pub(crate) entry: Entry,
+}
+
+impl Writes {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.records.is_empty() && self.items.is_empty() && self.cleared.is_empty()
+    }
+
+    /// What the transaction has made of an entry; `None` if it has not touched it.
+    pub(crate) fn entry(&self, key: &Bytes) -> Option<Option<&Entry>> {
+        if let Some(write) = self.entries.get(key) {
+            return Some(write.new.as_ref());
+        }
+        let collection = layout::collection_of(key)?;
+        self.cleared.contains(&collection).then_some(None)
+    }
+
+    /// What the transaction has made of a record; `None` if it has not touched it.
+    pub(crate) fn record(&self, key: &Bytes) -> Option<Option<&Bytes>> {
+        self.records.get(key).map(Option::as_ref)
+    }
+
+    pub(crate) fn put_record(&mut self, key: Bytes, record: Option<Bytes>) {
+        self.records.insert(key, record);
+    }
+
+    /// Changes an entry of a collection. `committed` is what the store has, expired or not; it does not matter if the
+    /// transaction has changed the entry before.
+    pub(crate) fn put(&mut self, key: Bytes, committed: Option<Entry>, new: Option<Entry>) -> Result<()> {
+        let Some(collection) = layout::collection_of(&key) else {
+            return Err(Error::fatal("an entry was written under a key that is none"));
+        };
+        let added = cost(&key, committed.as_ref()) + cost(&key, new.as_ref());
+        self.charge(added)?;
+        let after = i64::from(new.is_some());
+        let before = match self.entries.get_mut(&key) {
+            Some(write) => {
+                let before = i64::from(write.new.is_some());
+                write.new = new;
+                before
+            }
+            None => {
+                let committed = committed.filter(|_| !self.cleared.contains(&collection));
+                let before = i64::from(committed.is_some());
+                // Removing what is not there is no change.
+                if committed.is_some() || new.is_some() {
+                    self.entries.insert(key, Write { old: committed, new });
+                }
+                before
+            }
+        };
+        if after != before {
+            *self.lengths.entry(collection).or_default() += after - before;
+        }
+        Ok(())
+    }
+
+    /// Puts an item at the end of a queue.
+    pub(crate) fn push(&mut self, item: Item) -> Result<()> {
+        self.charge(cost(&[], Some(&item.entry)))?;
+        *self.lengths.entry(item.collection).or_default() += 1;
+        self.items.push(item);
+        Ok(())
+    }
+
+    /// Takes back the first item that this transaction has put into a queue.
+    pub(crate) fn pop(&mut self, collection: CollectionId) -> Option<Entry> {
+        let place = self.items.iter().position(|item| item.collection == collection)?;
+        *self.lengths.entry(collection).or_default() -= 1;
+        Some(self.items.remove(place).entry)
+    }
+
+    /// The items that this transaction has put into a queue, in order.
+    pub(crate) fn items(&self, collection: CollectionId) -> impl Iterator<Item = &Entry> {
+        self.items.iter().filter(move |item| item.collection == collection).map(|item| &item.entry)
+    }
+
+    /// Removes all entries of a collection, those that this transaction has written too.
+    pub(crate) fn clear(&mut self, collection: CollectionId) {
+        let written: Vec<Bytes> = self.of(collection).map(|(key, _)| key.clone()).collect();
+        for key in written {
+            self.entries.remove(&key);
+        }
+        self.items.retain(|item| item.collection != collection);
+        self.lengths.remove(&collection);
+        if !self.cleared.contains(&collection) {
+            self.cleared.push(collection);
+        }
+    }
+
+    pub(crate) fn is_cleared(&self, collection: CollectionId) -> bool {
+        self.cleared.contains(&collection)
+    }
+
+    /// By how much this transaction changes the number of entries of a collection, after a clear if there was one.
+    pub(crate) fn length_change(&self, collection: CollectionId) -> i64 {
+        self.lengths.get(&collection).copied().unwrap_or(0)
+    }
+
+    /// The changes of a collection's entries, in order.
+    pub(crate) fn of(&self, collection: CollectionId) -> impl DoubleEndedIterator<Item = (&Bytes, &Write)> {
+        let start = layout::entry_prefix(collection);
+        let end = prefix_successor(&start);
+        let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        self.entries.range::<[u8], _>((Bound::Included(&start[..]), end))
+    }
+
+    fn charge(&mut self, bytes: usize) -> Result<()> {
+        let sum = self.bytes + bytes;
+        if sum > TRANSACTION_BYTES_MAX {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                format!(
+                    "the transaction would write {sum} bytes, with what it replaces, and TRANSACTION_BYTES_MAX is \
+                     {TRANSACTION_BYTES_MAX}: commit in smaller steps"
+                ),
+            ));
+        }
+        self.bytes = sum;
+        Ok(())
+    }
+
+    /// Writes everything into a batch. With `history`, the values that are replaced go along for those who watch.
+    pub(crate) fn fill(&self, batch: &mut Batch, history: bool) {
+        for collection in &self.cleared {
+            for prefix in [layout::entry_prefix(*collection), layout::expiry_prefix(*collection)] {
+                batch.delete_range(&prefix, prefix_successor(&prefix).as_deref());
+            }
+            batch.delete(&layout::length(*collection));
+        }
+        for (key, record) in &self.records {
+            match record {
+                Some(record) => batch.put(key, record),
+                None => batch.delete(key),
+            };
+        }
+        for (key, write) in &self.entries {
+            if let Some(old) = &write.old {
+                if history {
+                    batch.note(&old.raw);
+                }
+                if let Some(at) = old.expires
+                    && write.new.as_ref().and_then(|new| new.expires) != Some(at)
+                {
+                    batch.delete(&layout::expiry(at, key));
+                }
+            }
+            match &write.new {
+                Some(new) => {
+                    batch.put(key, &new.raw);
+                    if let Some(at) = new.expires {
+                        batch.put(&layout::expiry(at, key), &[]);
+                    }
+                }
+                None => _ = batch.delete(key),
+            }
+        }
+        for (number, item) in (0u32..).zip(&self.items) {
+            batch.put_stamped(&layout::entry_prefix(item.collection), &number.to_be_bytes(), &item.entry.raw);
+        }
+        for (collection, change) in &self.lengths {
+            if *change != 0 {
+                batch.add(&layout::length(*collection), *change);
+            }
+        }
+    }
+
+    /// Forgets what is known of the entries whose change may or may not have been committed.
+    pub(crate) fn forget(self, cache: &ValueCache) {
+        for collection in &self.cleared {
+            cache.clear(*collection);
+        }
+        for key in self.entries.keys() {
+            cache.remove(key);
+        }
+    }
+
+    /// Keeps the values that are now committed for those who read them next.
+    pub(crate) fn settle(self, cache: &ValueCache) {
+        for collection in &self.cleared {
+            cache.clear(*collection);
+        }
+        for (key, write) in self.entries {
+            match write.new {
+                Some(entry) => cache.put(key, entry),
+                None => cache.remove(&key),
+            }
+        }
+    }
+}
+
+/// What a batch has besides the bytes of keys and values, for each.
+const OPERATION_OVERHEAD_BYTES: usize = 32;
+
+fn cost(key: &[u8], entry: Option<&Entry>) -> usize {
+    entry.map_or(0, |entry| entry.raw.len()) + key.len() + OPERATION_OVERHEAD_BYTES
+}

@@ -1,0 +1,71 @@
+//! A node's partitions for tests, on every level.
+#![allow(dead_code, unreachable_pub, reason = "not every test uses all of it")]
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mainstay_core::{Level, NodeId, PartitionId};
+use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
+use mainstay_state::{StateManager, StateOptions};
+use mainstay_store::disk::RealDisk;
+use tempfile::TempDir;
+
+pub const LEVELS: [Level; 3] = [Level::Persisted, Level::Volatile, Level::None];
+
+/// A node with one replica of everything, in a folder that goes when it is dropped.
+pub struct TestNode {
+    pub host: Host,
+    folder: PathBuf,
+    _temporary: Option<TempDir>,
+}
+
+impl TestNode {
+    pub async fn start() -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut node = Self::open(temporary.path()).await;
+        node._temporary = Some(temporary);
+        node
+    }
+
+    /// Starts a node in a folder that is kept.
+    pub async fn open(folder: &Path) -> Self {
+        let node = NodeId(1);
+        let transport = InProcessNetwork::new().endpoint(node);
+        let host = Host::open(Arc::new(RealDisk), folder, HostOptions::new(node), transport).await.unwrap();
+        host.found().await.unwrap();
+        Self { host, folder: folder.to_owned(), _temporary: None }
+    }
+
+    /// Stops the node and starts it again in the same folder.
+    pub async fn restart(self) -> Self {
+        let Self { host, folder, _temporary } = self;
+        host.stop().await;
+        let mut node = Self::open(&folder).await;
+        node._temporary = _temporary;
+        node
+    }
+
+    pub async fn partition(&self, level: Level, id: u64) -> Partition {
+        let partition = self.host.partition(level, PartitionId(id));
+        partition.watch().wait_for(|standing| standing.role == Role::Primary).await.unwrap();
+        partition
+    }
+
+    pub async fn state(&self, level: Level) -> StateManager {
+        StateManager::open(self.partition(level, 7).await).await.unwrap()
+    }
+
+    pub async fn state_with(&self, level: Level, options: StateOptions) -> StateManager {
+        StateManager::open_with(self.partition(level, 7).await, options).await.unwrap()
+    }
+}
+
+/// Runs a test on every level, each with a state of its own.
+pub async fn on_every_level<F: Future<Output = ()>>(test: impl Fn(StateManager) -> F) {
+    let node = TestNode::start().await;
+    for level in LEVELS {
+        test(node.state(level).await).await;
+    }
+    node.host.stop().await;
+}

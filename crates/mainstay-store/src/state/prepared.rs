@@ -1,0 +1,159 @@
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use bytes::Bytes;
+use mainstay_core::{Error, Result};
+use smallvec::SmallVec;
+
+use super::{COUNTER_BYTES, Key, STAMP_BYTES, Write};
+
+/// How many writes are held without an allocation: most batches that are applied alone are no longer.
+const INLINE_WRITES: usize = 8;
+
+/// How much of a key an error shows.
+const NAMED_BYTES_MAX: usize = 64;
+
+/// Where entries are kept in memory.
+pub(super) trait Layer {
+    /// Sets a key. The value has memory of its own: a slice of the log entry would keep all of the entry alive.
+    fn put(&mut self, key: Key, value: Bytes);
+
+    /// Removes a key.
+    fn remove(&mut self, key: &[u8]);
+
+    /// Removes all keys from `start` and before `end`.
+    fn remove_range(&mut self, start: &[u8], end: Option<&[u8]>);
+}
+
+/// Writes on their way into a store, in two steps: [`count`](Prepared::count) does all that can fail, and
+/// [`apply_to`](Prepared::apply_to) cannot, so that writes are applied together or not at all.
+pub(super) struct Prepared<'a> {
+    writes: SmallVec<[Write<'a>; INLINE_WRITES]>,
+    /// The keys that are added to, with what they are after the writes so far.
+    counters: BTreeMap<&'a [u8], Counter>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counter {
+    /// The writes so far have not touched it.
+    Unread,
+    /// The value is a sum, which is not among the writes.
+    Sum(i64),
+    /// One of the writes has set it, or removed it (0).
+    Written(i64),
+    /// One of the writes has given it a value of so many bytes.
+    Other(usize),
+}
+
+impl<'a> Prepared<'a> {
+    pub(super) fn from_writes(writes: &mut dyn Iterator<Item = Write<'a>>) -> Self {
+        let mut prepared = Self { writes: SmallVec::new(), counters: BTreeMap::new() };
+        for write in writes {
+            if let Write::Add { key, .. } = write {
+                prepared.counters.insert(key, Counter::Unread);
+            }
+            prepared.writes.push(write);
+        }
+        prepared
+    }
+
+    /// Works out the sums, with a look at what is there before.
+    pub(super) fn count(&mut self, mut current: impl FnMut(&[u8]) -> Result<Option<Bytes>>) -> Result<()> {
+        let counters = &mut self.counters;
+        if counters.is_empty() {
+            return Ok(());
+        }
+        for write in &self.writes {
+            match *write {
+                Write::Put { key, value } => set(counters, key, Counter::of(value)),
+                Write::Delete { key } => set(counters, key, Counter::Written(0)),
+                Write::PutStamped { start, stamp, end, value } => {
+                    set(counters, &stamped(start, stamp, end), Counter::of(value));
+                }
+                Write::DeleteRange { start, end } => {
+                    let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+                    if !matches!(end, Bound::Excluded(end) if end <= start) {
+                        let gone = counters.range_mut::<[u8], _>((Bound::Included(start), end));
+                        gone.for_each(|(_, counter)| *counter = Counter::Written(0));
+                    }
+                }
+                Write::Add { key, delta } => {
+                    // All keys that are added to are there since the beginning.
+                    let counter = counters.entry(key).or_insert(Counter::Unread);
+                    let before = match *counter {
+                        Counter::Sum(number) | Counter::Written(number) => number,
+                        Counter::Other(len) => return Err(no_counter(key, len)),
+                        Counter::Unread => match current(key)? {
+                            Some(value) => number(&value).ok_or_else(|| no_counter(key, value.len()))?,
+                            None => 0,
+                        },
+                    };
+                    *counter = Counter::Sum(before.saturating_add(delta));
+                }
+                Write::Note { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// What the writes count for in memory.
+    pub(super) fn cost_bytes(&self) -> u64 {
+        self.writes.iter().map(Write::cost_bytes).sum()
+    }
+
+    /// Applies all writes, and then the sums: nobody sees what is between.
+    pub(super) fn apply_to(self, layer: &mut impl Layer) {
+        for write in self.writes {
+            match write {
+                Write::Put { key, value } => layer.put(Key::from(key), Bytes::copy_from_slice(value)),
+                Write::Delete { key } => layer.remove(key),
+                Write::DeleteRange { start, end } => layer.remove_range(start, end),
+                Write::PutStamped { start, stamp, end, value } => {
+                    layer.put(stamped(start, stamp, end), Bytes::copy_from_slice(value));
+                }
+                Write::Add { .. } | Write::Note { .. } => {}
+            }
+        }
+        for (key, counter) in self.counters {
+            match counter {
+                Counter::Sum(0) => layer.remove(key),
+                Counter::Sum(sum) => layer.put(Key::from(key), Bytes::copy_from_slice(&sum.to_le_bytes())),
+                Counter::Unread | Counter::Written(_) | Counter::Other(_) => {}
+            }
+        }
+    }
+}
+
+impl Counter {
+    /// What a key is to which one of the writes has given a value.
+    fn of(value: &[u8]) -> Self {
+        number(value).map_or(Counter::Other(value.len()), Counter::Written)
+    }
+}
+
+fn set(counters: &mut BTreeMap<&[u8], Counter>, key: &[u8], to: Counter) {
+    if let Some(counter) = counters.get_mut(key) {
+        *counter = to;
+    }
+}
+
+fn number(value: &[u8]) -> Option<i64> {
+    <[u8; COUNTER_BYTES]>::try_from(value).ok().map(i64::from_le_bytes)
+}
+
+fn stamped(start: &[u8], stamp: u64, end: &[u8]) -> Key {
+    let stamp: [u8; STAMP_BYTES] = stamp.to_be_bytes();
+    Key::concat(&[start, &stamp, end])
+}
+
+fn no_counter(key: &[u8], len: usize) -> Error {
+    let (named, more) = match key.split_at_checked(NAMED_BYTES_MAX) {
+        Some((start, _)) => (start, "…"),
+        None => (key, ""),
+    };
+    Error::corrupt(format!(
+        "cannot add to key \"{}{more}\": its value has {len} bytes where a counter has {COUNTER_BYTES}; put nothing else \
+         under the keys of counters",
+        named.escape_ascii()
+    ))
+}
