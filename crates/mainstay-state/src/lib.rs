@@ -32,6 +32,8 @@ pub use collection::Collection;
 pub use dictionary::{Dictionary, Entries, Keys, Range};
 pub use gates::Gates;
 pub use lock::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, TransactionId, WaitsFor};
+/// What a [`StateManager`] is opened on, and follows; here for those who see state and no replicas.
+pub use mainstay_replica::{Partition, Role, Standing};
 pub use manager::StateManager;
 pub use options::{LOCK_TIMEOUT, RetryOptions, StateOptions, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
 pub use registry::{CollectionInfo, CollectionKind, NAME_BYTES_MAX};
