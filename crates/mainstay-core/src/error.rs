@@ -3,6 +3,8 @@ use std::fmt;
 
 use crate::id::NodeId;
 
+mod travel;
+
 /// The result of everything that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
