@@ -35,7 +35,10 @@ pub(crate) struct Write {
 
 impl Writes {
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.records.is_empty() && self.items.values().all(VecDeque::is_empty) && self.cleared.is_empty()
+        self.entries.is_empty()
+            && self.records.is_empty()
+            && self.items.values().all(VecDeque::is_empty)
+            && self.cleared.is_empty()
     }
 
     /// What the transaction has made of an entry; `None` if it has not touched it.
@@ -217,7 +220,7 @@ impl Writes {
         }
         for (key, write) in self.entries {
             match write.new {
-                Some(entry) => cache.put(key, entry),
+                Some(entry) => cache.put(&key, entry),
                 None => cache.remove(&key),
             }
         }
