@@ -35,7 +35,10 @@ pub(crate) struct Write {
 
 impl Writes {
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.records.is_empty() && self.items.values().all(VecDeque::is_empty) && self.cleared.is_empty()
+        self.entries.is_empty()
+            && self.records.is_empty()
+            && self.items.values().all(VecDeque::is_empty)
+            && self.cleared.is_empty()
     }
 
     /// What the transaction has made of an entry; `None` if it has not touched it.
