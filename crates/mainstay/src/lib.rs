@@ -6,8 +6,9 @@
 //!
 //! # Where it stands
 //!
-//! The foundations exist: [ids](id), [errors](Error), [data contracts](contract), [ordered keys](key) and replicated
-//! [partitions](partition). Actors, services and collections do not exist, and this page will say so when they do.
+//! [Services](service) exist, with [`collections`] for their state, on one [`node`]. Below them are
+//! [ids](id), [errors](Error), [data contracts](contract), [ordered keys](key) and replicated [partitions](partition).
+//! Actors and clusters do not exist, and this page will say so when they do.
 //!
 //! # Errors
 //!
