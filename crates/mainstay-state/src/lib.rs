@@ -27,6 +27,9 @@ mod layout;
 mod lock;
 mod writes;
 
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
+
 pub use attempt::Attempt;
 pub use collection::Collection;
 pub use dictionary::{Dictionary, Entries, Keys, Range};
