@@ -18,6 +18,7 @@ mod scratch;
 mod stopwatch;
 mod table;
 
+mod collections;
 mod foundations;
 
 use std::path::PathBuf;

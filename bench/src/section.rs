@@ -1,3 +1,4 @@
+use crate::collections;
 use crate::foundations;
 use crate::outcome::Outcome;
 use crate::report::Report;
@@ -18,12 +19,20 @@ pub(crate) struct Bench {
 }
 
 /// All sections. A new one gets a module and a line here.
-pub(crate) const SECTIONS: &[Section] = &[Section {
-    name: "foundations",
-    about: "the node log, the state stores and the replicas",
-    benches: foundations::BENCHES,
-    run: foundations::run,
-}];
+pub(crate) const SECTIONS: &[Section] = &[
+    Section {
+        name: "foundations",
+        about: "the node log, the state stores and the replicas",
+        benches: foundations::BENCHES,
+        run: foundations::run,
+    },
+    Section {
+        name: "collections",
+        about: "transactions and collections",
+        benches: collections::BENCHES,
+        run: collections::run,
+    },
+];
 
 impl Section {
     /// The section of a name.

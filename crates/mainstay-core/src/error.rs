@@ -3,6 +3,8 @@ use std::fmt;
 
 use crate::id::NodeId;
 
+mod travel;
+
 /// The result of everything that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -49,6 +51,8 @@ pub enum ErrorKind {
     TooLarge,
     /// The input is wrong; retrying it will not help.
     Invalid,
+    /// What was asked for is not kept any more. Take a snapshot, and go on from there.
+    TooOld,
     /// Stored or received bytes are damaged. They were not used.
     Corrupt,
     /// Stored or received bytes are of a version that this build does not read.
@@ -153,6 +157,7 @@ mod tests {
             (ErrorKind::Overloaded, true),
             (ErrorKind::TooLarge, false),
             (ErrorKind::Invalid, false),
+            (ErrorKind::TooOld, false),
             (ErrorKind::Corrupt, false),
             (ErrorKind::UnknownVersion, false),
             (ErrorKind::StorageFull, false),

@@ -10,6 +10,7 @@ pub mod id;
 
 pub mod contract;
 pub mod key;
+pub mod partitioning;
 
 pub mod random;
 pub mod task;

@@ -110,6 +110,11 @@ impl Scope {
         CURRENT.scope(self.clone(), future).await
     }
 
+    /// Runs a function as if it were part of a task of this scope: what it starts belongs here.
+    pub fn within<T>(&self, work: impl FnOnce() -> T) -> T {
+        CURRENT.sync_scope(self.clone(), work)
+    }
+
     fn running(&self) -> std::sync::MutexGuard<'_, Running> {
         // A panic while the lock is held leaves the map whole: it is only inserted to and removed from.
         self.inner.running.lock().unwrap_or_else(PoisonError::into_inner)
@@ -264,6 +269,16 @@ mod tests {
                 assert!(task.await.unwrap_err().is_cancelled());
             }
         }
+    }
+
+    #[tokio::test]
+    async fn what_a_function_starts_belongs_to_the_scope_that_it_runs_within() {
+        let scope = Scope::new();
+        let task = scope.within(|| spawn(std::future::pending::<()>()));
+        let free = spawn(async { 1 });
+        scope.stop();
+        assert!(task.await.unwrap_err().is_cancelled());
+        assert_eq!(free.await.unwrap(), 1);
     }
 
     #[tokio::test]

@@ -28,6 +28,11 @@ pub(crate) fn last_sequence_number(next: u64) -> SequenceNumber {
     SequenceNumber((next << POSITION_BITS).saturating_sub(1))
 }
 
+/// The index of the entry in which the first commit after a number can be.
+pub(crate) fn entry_after(number: SequenceNumber) -> u64 {
+    number.0.saturating_add(1) >> POSITION_BITS
+}
+
 /// Puts a command together.
 #[derive(Debug)]
 pub(crate) struct CommandBuilder {
@@ -95,6 +100,15 @@ impl<'a> ParsedCommand<'a> {
             return Err(Error::corrupt("command is damaged: found bytes after its end"));
         }
         Ok(Self { epoch, batches })
+    }
+
+    /// The commits in order, with the sequence numbers that they have as the entry of an index.
+    pub(crate) fn commits(&self, index: u64) -> impl Iterator<Item = (SequenceNumber, &[(usize, WriteBatchRef<'a>)])> {
+        self.batches.chunk_by(|one, next| one.0 == next.0).map(move |batches| {
+            // A chunk is never empty.
+            let position = batches.first().map_or(0, |(position, _)| *position);
+            (sequence_number(index, position), batches)
+        })
     }
 
     /// All writes in order, stamped with the sequence numbers that they have as the entry of an index.

@@ -171,6 +171,7 @@ impl Host {
 
     /// Stops all replicas. What was acknowledged is durable already.
     pub async fn stop(&self) {
+        self.inner.local.iter().for_each(|set| set.stop());
         for replica in self.inner.replicas.values() {
             replica.stop().await;
         }

@@ -7,7 +7,9 @@
 //! Only this crate knows openraft. How bytes reach another node is a seam ([`Transport`]); an [`InProcessNetwork`] with
 //! loss, delay, reordering, duplication and cuts stands in for a real one in tests and simulation.
 
+mod changes;
 mod claim;
+mod committed;
 mod host;
 mod identity;
 mod members;
@@ -19,7 +21,9 @@ mod standing;
 mod command;
 mod committer;
 mod growth;
+mod history;
 mod local;
+mod progress;
 
 mod log_storage;
 mod state_machine;
@@ -40,10 +44,15 @@ pub mod planted;
 #[cfg(test)]
 mod tests;
 
+pub use changes::Changes;
 pub use claim::Claim;
+pub use committed::{Committed, Operation};
 pub use host::{Host, HostOptions, SETS_PER_LEVEL};
 pub use in_process::{Handler, InProcessNetwork, Troubles};
-pub use mainstay_store::state::{KeyRange, Order, Scan, prefix_successor};
+pub use mainstay_store::disk::sim::SimDisk;
+pub use mainstay_store::disk::{Disk, RealDisk};
+pub use mainstay_store::log::LogOptions;
+pub use mainstay_store::state::{DiskStoreOptions, KeyRange, Order, Scan, prefix_successor};
 pub use options::{CheckpointOptions, CommitOptions, ReplicaOptions, Timing};
 pub use partition::{Batch, Partition, Snapshot};
 pub use replica::{Identity, Replica, Status};

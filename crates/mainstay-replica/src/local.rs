@@ -1,12 +1,17 @@
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use mainstay_core::{Epoch, NodeId, Result, SequenceNumber, SetId};
+use bytes::Bytes;
+use mainstay_core::{Epoch, Error, NodeId, Result, SequenceNumber, SetId};
 use mainstay_store::state::{Mark, MemoryStore, StateStore, WriteBatch};
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
+use crate::changes::too_old;
 use crate::claim::Claims;
-use crate::committer::{not_primary, too_large};
+use crate::committer::{not_primary, stopped, too_large};
+use crate::history::History;
 use crate::standing::{Role, Standing};
 
 /// There is one primary for as long as the node lives, and so one epoch.
@@ -19,9 +24,23 @@ pub(crate) struct LocalSet {
     store: MemoryStore,
     commit_bytes_max: usize,
     claims: Arc<Claims>,
-    next: Mutex<u64>,
+    shared: Mutex<Shared>,
+    /// Wakes those who follow.
+    wake: Notify,
+    stopped: AtomicBool,
     standing: watch::Sender<Standing>,
 }
+
+#[derive(Debug)]
+struct Shared {
+    /// The number of the next commit.
+    next: u64,
+    /// Kept from when the first follower came.
+    history: Option<History>,
+}
+
+/// Commits with their numbers, each as its encoded batches.
+pub(crate) type LocalCommits = Vec<(SequenceNumber, Vec<Bytes>)>;
 
 impl LocalSet {
     pub(crate) fn new(id: SetId, node: NodeId, commit_bytes_max: usize) -> Self {
@@ -31,7 +50,9 @@ impl LocalSet {
             store: MemoryStore::new(),
             commit_bytes_max,
             claims: Arc::default(),
-            next: Mutex::new(1),
+            shared: Mutex::new(Shared { next: 1, history: None }),
+            wake: Notify::new(),
+            stopped: AtomicBool::new(false),
             standing: watch::Sender::new(standing),
         }
     }
@@ -64,11 +85,73 @@ impl LocalSet {
         if bytes > self.commit_bytes_max {
             return Err(too_large(bytes, self.commit_bytes_max));
         }
-        let mut next = self.next.lock();
-        let mark = Mark { index: *next, note: bytes::Bytes::new() };
-        let sequence = SequenceNumber(*next);
+        let mut shared = self.shared.lock();
+        let mark = Mark { index: shared.next, note: Bytes::new() };
+        let sequence = SequenceNumber(shared.next);
         self.store.apply(mark, &mut batches.iter().flat_map(|batch| batch.stamped(sequence.0)))?;
-        *next += 1;
+        shared.next += 1;
+        if let Some(history) = &mut shared.history {
+            history.push(sequence, batches);
+            drop(shared);
+            self.wake.notify_waiters();
+        }
         Ok(sequence)
+    }
+
+    /// Sees to it that what comes after a commit can be followed, from now on and as far as is known.
+    ///
+    /// # Errors
+    /// `TooOld` if some of it is gone, `Invalid` for a number that no commit has yet, `Fatal` after the set has stopped.
+    pub(crate) fn follow(&self, after: SequenceNumber) -> Result<()> {
+        self.check_running()?;
+        let mut shared = self.shared.lock();
+        let last = SequenceNumber(shared.next - 1);
+        if after > last {
+            return Err(Error::invalid(format!(
+                "cannot follow set {} after {}: its last commit is {}; numbers of an earlier run of the node mean nothing now",
+                self.id, after.0, last.0
+            )));
+        }
+        let history = shared.history.get_or_insert_with(|| History::after(last));
+        if after < history.before() { Err(too_old(self.id, after)) } else { Ok(()) }
+    }
+
+    /// Waits for commits after a number and returns them, as many as `bytes_max` allows but at least one.
+    pub(crate) async fn commits_after(&self, after: SequenceNumber, bytes_max: usize) -> Result<LocalCommits> {
+        loop {
+            let mut woken = pin!(self.wake.notified());
+            // Before it looks, so that no commit can come in between.
+            woken.as_mut().enable();
+            self.check_running()?;
+            let commits = self.kept_after(after, bytes_max)?;
+            if !commits.is_empty() {
+                return Ok(commits);
+            }
+            woken.await;
+        }
+    }
+
+    fn kept_after(&self, after: SequenceNumber, bytes_max: usize) -> Result<LocalCommits> {
+        let shared = self.shared.lock();
+        let Some(history) = shared.history.as_ref().filter(|history| history.before() <= after) else {
+            return Err(too_old(self.id, after));
+        };
+        let mut bytes = 0;
+        let within = |(_, batches): &(SequenceNumber, &[Bytes])| {
+            let fits = bytes < bytes_max;
+            bytes += batches.iter().map(Bytes::len).sum::<usize>();
+            fits
+        };
+        Ok(history.since(after).take_while(within).map(|(number, batches)| (number, batches.to_vec())).collect())
+    }
+
+    /// Ends those who follow: the node stops.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.wake.notify_waiters();
+    }
+
+    fn check_running(&self) -> Result<()> {
+        if self.stopped.load(Ordering::SeqCst) { Err(stopped(self.id, "it was shut down")) } else { Ok(()) }
     }
 }

@@ -44,8 +44,25 @@ impl LogStorage {
     }
 
     fn entries(&self, start: u64, end: u64) -> io::Result<Vec<Entry>> {
-        let records = self.log.read(self.group, start..end, READ_BYTES_MAX).map_err(into_io)?;
-        decode(start, records).map_err(into_io)
+        self.read(start, end, READ_BYTES_MAX).map_err(into_io)
+    }
+
+    /// Entries from `start` on and before `end`: as many as `bytes_max` allows, but at least one if there is one.
+    ///
+    /// # Errors
+    /// `NotFound` if the first was compacted away, `Corrupt` or `UnknownVersion` if they cannot be used.
+    pub(crate) fn read(&self, start: u64, end: u64, bytes_max: usize) -> Result<Vec<Entry>> {
+        decode(start, self.log.read(self.group, start..end, bytes_max)?)
+    }
+
+    /// The first index that was not compacted away.
+    pub(crate) fn first(&self) -> u64 {
+        self.log.group(self.group).first
+    }
+
+    /// The index after the last.
+    pub(crate) fn next(&self) -> u64 {
+        self.log.group(self.group).next
     }
 
     /// The part of a range that the log has.

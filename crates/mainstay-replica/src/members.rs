@@ -33,7 +33,7 @@ const JOIN_PATIENCE: time::Duration = time::Duration::from_secs(60);
 
 /// What is going on with the members of a set, on its primary.
 #[derive(Debug, Default)]
-pub(crate) struct Changes {
+pub(crate) struct MemberChanges {
     /// Held while the members are being changed.
     turn: tokio::sync::Mutex<()>,
     /// Those who asked to join and are being taken in: asking again starts nothing new.
@@ -165,7 +165,7 @@ impl Replica {
             return Response::NotPrimary(standing.primary);
         }
         {
-            let mut arriving = self.inner.changes.arriving.lock();
+            let mut arriving = self.inner.member_changes.arriving.lock();
             if arriving.len() >= ARRIVING_MAX && !arriving.contains_key(&replica) {
                 return Response::Failed(format!("{ARRIVING_MAX} replicas are being taken in already: ask later"));
             }
@@ -179,7 +179,7 @@ impl Replica {
             if let Err(error) = this.add_member(replica, node).await {
                 tracing::debug!(%error, %replica, %node, "could not take a replica in yet");
             }
-            this.inner.changes.arriving.lock().remove(&replica);
+            this.inner.member_changes.arriving.lock().remove(&replica);
         });
         Response::Done
     }
@@ -245,7 +245,7 @@ impl Replica {
         let this = self.clone();
         let set = self.inner.identity.set;
         let changed = self.inner.scope.spawn(async move {
-            let Ok(_turn) = this.inner.changes.turn.try_lock() else {
+            let Ok(_turn) = this.inner.member_changes.turn.try_lock() else {
                 return Err(Error::new(
                     ErrorKind::Retry,
                     format!("the members of set {set} are being changed already: retry when that is done"),

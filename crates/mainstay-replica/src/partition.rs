@@ -7,6 +7,7 @@ use mainstay_core::{Epoch, Error, Level, PartitionId, Result, SequenceNumber, Se
 use mainstay_store::state::{KeyRange, Mark, Order, Scan, StateSnapshot, StateStore, WriteBatch};
 use tokio::sync::watch;
 
+use crate::changes::Changes;
 use crate::claim::Claim;
 use crate::command::last_sequence_number;
 use crate::committer::Commit;
@@ -238,6 +239,26 @@ impl Partition {
         self.snapshot_in(self.standing().epoch)
     }
 
+    /// Follows the commits after a number, on any replica, as they are applied there. With the number of a
+    /// [snapshot](Snapshot::sequence_number), what follows is all that is not in it.
+    ///
+    /// A number that is not reached yet is waited for, because this replica may lag behind. Level none keeps the last 4 MiB
+    /// of commits from when it was first followed; so its first follower may be told `TooOld`, and works with the next
+    /// snapshot.
+    ///
+    /// # Errors
+    /// `TooOld` if the log no longer has what follows: take a snapshot and follow from its number. `Invalid` for a number that
+    /// no commit has yet on level none, where nothing lags behind. `Fatal` if the replica has stopped.
+    pub fn changes(&self, after: SequenceNumber) -> Result<Changes> {
+        match &self.backing {
+            Backing::Replicated(replica) => {
+                let inner = &replica.inner;
+                Changes::of_log(self.id, inner.identity.set, inner.log.clone(), inner.progress.clone(), after)
+            }
+            Backing::Local(local) => Changes::of_local(self.id, local.clone(), after),
+        }
+    }
+
     /// The epoch, if this replica is primary and its lease holds at this moment.
     ///
     /// # Errors
@@ -349,10 +370,10 @@ impl Snapshot {
     }
 }
 
-const PREFIX_BYTES: usize = 8;
+pub(crate) const PREFIX_BYTES: usize = 8;
 
 /// Big-endian, so that the keys of a partition stand together and in the order of partitions.
-fn prefix(partition: PartitionId) -> [u8; PREFIX_BYTES] {
+pub(crate) fn prefix(partition: PartitionId) -> [u8; PREFIX_BYTES] {
     partition.0.to_be_bytes()
 }
 

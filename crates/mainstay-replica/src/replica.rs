@@ -13,11 +13,12 @@ use crate::claim::Claims;
 use crate::committer::{Answering, Commit, Committer, stopped};
 use crate::growth::Growth;
 use crate::log_storage::LogStorage;
-use crate::members::Changes;
+use crate::members::MemberChanges;
 use crate::message::{Envelope, Request, Response};
 use crate::network::Network;
 use crate::options::ReplicaOptions;
 use crate::partition::Partition;
+use crate::progress::Progress;
 use crate::raft::{Member, Raft, Types};
 use crate::receiver::Receiver;
 use crate::standing::{Keeper, Standing};
@@ -61,6 +62,8 @@ pub(crate) struct Inner {
     pub(crate) identity: Identity,
     pub(crate) options: ReplicaOptions,
     pub(crate) raft: Raft,
+    pub(crate) log: LogStorage,
+    pub(crate) progress: Arc<Progress>,
     pub(crate) store: Arc<dyn StateStore>,
     pub(crate) committer: Arc<Committer>,
     pub(crate) keeper: Arc<Keeper>,
@@ -68,7 +71,7 @@ pub(crate) struct Inner {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) receiver: Receiver,
     pub(crate) scope: task::Scope,
-    pub(crate) changes: Changes,
+    pub(crate) member_changes: MemberChanges,
     pub(crate) claims: Arc<Claims>,
     /// Held while a checkpoint is made: openraft hears of one at a time.
     checkpointing: tokio::sync::Mutex<()>,
@@ -137,23 +140,28 @@ impl Replica {
         let log_storage = LogStorage::new(log, GroupId(u64::from(identity.set.number)));
         log_storage.check()?;
         let fresh = log_storage.is_pristine();
-        let state_machine = StateMachine::new(store.clone(), growth.clone())?;
+        let progress = Arc::new(Progress::new(store.mark().index, log_storage.next()));
+        let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;
         let network =
             Network { transport: transport.clone(), set: identity.set, chunk_timeout: SNAPSHOT_CHUNK_TIMEOUT };
         let config = raft_config(identity.set, &options)?;
         let id = identity.replica.0;
-        let raft = Raft::new(id, Arc::new(config), network, log_storage, state_machine).await.map_err(|error| {
-            Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error)
-        })?;
+        let raft =
+            Raft::new(id, Arc::new(config), network, log_storage.clone(), state_machine).await.map_err(|error| {
+                Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error)
+            })?;
         let committer = Arc::new(Committer::new(identity.set, options.commit.clone()));
         let answering = Arc::new(Answering(committer.clone()));
         raft.set_metrics_recorder(Some(answering)).await.map_err(|error| stopped(identity.set, &error.to_string()))?;
-        let keeper = Arc::new(Keeper::new(identity.set, &raft, &options.timing, committer.clone()));
+        let keeper = Keeper::new(identity.set, &raft, &options.timing, committer.clone(), progress.clone());
+        let keeper = Arc::new(keeper);
         let receiver = Receiver::new(identity, raft.clone(), store.clone(), fresh, options.timing);
         let inner = Inner {
             identity,
             options,
             raft,
+            log: log_storage,
+            progress,
             store,
             committer,
             keeper,
@@ -161,7 +169,7 @@ impl Replica {
             transport,
             receiver,
             scope,
-            changes: Changes::default(),
+            member_changes: MemberChanges::default(),
             claims: Arc::default(),
             checkpointing: tokio::sync::Mutex::default(),
         };

@@ -9,6 +9,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::committer::{Committer, not_primary};
 use crate::options::Timing;
+use crate::progress::Progress;
 use crate::raft::{Raft, Types};
 
 /// What a replica may do at the moment.
@@ -56,6 +57,7 @@ pub(crate) struct Keeper {
     data: Watched<openraft::metrics::RaftDataMetrics<Types>>,
     all: Watched<openraft::metrics::RaftMetrics<Types>>,
     committer: Arc<Committer>,
+    progress: Arc<Progress>,
     standing: watch::Sender<Standing>,
     /// The last epoch in which this replica must not be primary (any more): it has handed it over.
     stepped_back: AtomicU64,
@@ -64,7 +66,13 @@ pub(crate) struct Keeper {
 }
 
 impl Keeper {
-    pub(crate) fn new(set: SetId, raft: &Raft, timing: &Timing, committer: Arc<Committer>) -> Self {
+    pub(crate) fn new(
+        set: SetId,
+        raft: &Raft,
+        timing: &Timing,
+        committer: Arc<Committer>,
+        progress: Arc<Progress>,
+    ) -> Self {
         Self {
             set,
             me: *raft.node_id(),
@@ -73,6 +81,7 @@ impl Keeper {
             data: raft.data_metrics(),
             all: raft.metrics(),
             committer,
+            progress,
             standing: watch::Sender::new(Standing::unknown()),
             stepped_back: AtomicU64::new(0),
             nudge: Notify::new(),
@@ -129,6 +138,7 @@ impl Keeper {
         };
         let _turn = self.turn.lock();
         self.publish(Standing { role: Role::Secondary, primary: None, ..self.standing() });
+        self.progress.stop(&why);
         self.committer.stop(why);
     }
 

@@ -11,6 +11,7 @@ use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
 use crate::command::ParsedCommand;
 use crate::growth::Growth;
 use crate::log_storage::into_io;
+use crate::progress::Progress;
 use crate::raft::{self, Applied, Command, Entry, LogId, SnapshotMeta, StoredMembership, Types};
 use crate::wire::{self, Reader};
 
@@ -25,6 +26,7 @@ const APPLY_RUN_MAX: usize = 128;
 pub(crate) struct StateMachine {
     store: Arc<dyn StateStore>,
     growth: Arc<Growth>,
+    progress: Arc<Progress>,
     position: Position,
     note: Bytes,
 }
@@ -70,10 +72,10 @@ pub(crate) enum SnapshotData {
 }
 
 impl StateMachine {
-    pub(crate) fn new(store: Arc<dyn StateStore>, growth: Arc<Growth>) -> Result<Self> {
+    pub(crate) fn new(store: Arc<dyn StateStore>, growth: Arc<Growth>, progress: Arc<Progress>) -> Result<Self> {
         let mark = store.mark();
         let position = Position::from_mark(&mark)?;
-        Ok(Self { store, growth, position, note: mark.note })
+        Ok(Self { store, growth, progress, position, note: mark.note })
     }
 
     fn apply_entry(&mut self, entry: &Entry) -> Result<bool> {
@@ -107,6 +109,10 @@ impl StateMachine {
         Ok(accepted)
     }
 
+    fn tell_progress(&self) {
+        self.progress.applied(self.position.applied.map_or(0, |id| id.index + 1));
+    }
+
     fn snapshot(&self) -> Result<SnapshotOf> {
         let snapshot = self.store.snapshot()?;
         let meta = Position::from_mark(&snapshot.mark())?.meta();
@@ -135,9 +141,11 @@ impl RaftStateMachine<Types> for StateMachine {
             }
             run += 1;
             if run % APPLY_RUN_MAX == 0 {
+                self.tell_progress();
                 tokio::task::yield_now().await;
             }
         }
+        self.tell_progress();
         self.growth.applied(self.store.unsaved_bytes());
         Ok(())
     }
@@ -154,6 +162,7 @@ impl RaftStateMachine<Types> for StateMachine {
                 task::blocking(move || copy(&*state, &*store)).await.map_err(into_io)?
             }
         };
+        self.progress.skips_to(meta.last_log_id.map_or(0, |id| id.index + 1));
         let mark = task::blocking(move || import.finish()).await.map_err(into_io)?;
         self.position = Position::from_mark(&mark).map_err(into_io)?;
         self.note = mark.note;
@@ -163,6 +172,7 @@ impl RaftStateMachine<Types> for StateMachine {
                 format!("snapshot is at {:?} but was announced for {:?}", self.position.applied, meta.last_log_id),
             ));
         }
+        self.tell_progress();
         Ok(())
     }
 

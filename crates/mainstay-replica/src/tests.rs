@@ -2,6 +2,7 @@
 
 mod committing;
 mod epochs;
+mod following;
 mod growth;
 mod network;
 mod snapshot_reception;

@@ -36,8 +36,20 @@ impl fmt::Debug for Handle {
 impl Handle {
     /// What every operation begins with: the transaction is of this partition, and the collection is there and stays.
     pub(crate) async fn enter(&self, tx: &mut Transaction, mode: LockMode) -> Result<()> {
+        self.begin(tx)?;
+        self.hold(tx, mode).await
+    }
+
+    /// The part of [`enter`](Handle::enter) that waits for nobody, for operations that wait for something else first.
+    pub(crate) fn begin(&self, tx: &mut Transaction) -> Result<()> {
         tx.belongs_to(&self.shared)?;
+        tx.check_usable()?;
         tx.start_operation();
+        Ok(())
+    }
+
+    /// The other part: from now on the collection stays.
+    pub(crate) async fn hold(&self, tx: &mut Transaction, mode: LockMode) -> Result<()> {
         tx.lock(&self.known.intent, mode, || self.known.to_string()).await?;
         self.known.check(tx.id())
     }

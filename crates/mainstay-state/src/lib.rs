@@ -15,10 +15,13 @@ mod retry;
 mod transaction;
 
 mod collection;
+mod concurrent_queue;
 mod dictionary;
+mod queue;
 mod registry;
 
 mod gates;
+mod watch;
 
 mod cache;
 mod entry;
@@ -32,10 +35,14 @@ pub mod planted;
 
 pub use attempt::Attempt;
 pub use collection::Collection;
-pub use dictionary::{Dictionary, Entries, Keys, Range};
+pub use concurrent_queue::{CAPACITY_DEFAULT, ConcurrentQueue};
+pub use dictionary::{Change, Changed, Dictionary, Entries, Keys, Range, Watch};
 pub use gates::Gates;
 pub use lock::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, TransactionId, WaitsFor};
+/// What a [`StateManager`] is opened on, and follows; here for those who see state and no replicas.
+pub use mainstay_replica::{Partition, Role, Standing};
 pub use manager::StateManager;
 pub use options::{LOCK_TIMEOUT, RetryOptions, StateOptions, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
+pub use queue::{Items, Queue};
 pub use registry::{CollectionInfo, CollectionKind, NAME_BYTES_MAX};
 pub use transaction::Transaction;

@@ -41,7 +41,6 @@ use crate::transaction::Transaction;
 /// tx.commit().await?;
 /// # Ok(())
 /// # }
-/// # example(run);
 /// ```
 #[derive(Clone)]
 pub struct StateManager {
@@ -159,6 +158,11 @@ impl StateManager {
 }
 
 impl Shared {
+    /// From now on the values that a commit replaces go along.
+    pub(crate) fn keep_history(&self) {
+        self.history.store(true, Ordering::SeqCst);
+    }
+
     /// Whether the values that a commit replaces go along for those who watch.
     pub(crate) fn keeps_history(&self) -> bool {
         self.history.load(Ordering::Relaxed)

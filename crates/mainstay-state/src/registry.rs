@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::layout::{self, CollectionId};
 use crate::lock::{LockMode, TransactionId};
+use crate::queue::Line;
 use crate::transaction::{Ending, Transaction};
 
 /// The most bytes of the name of a collection or a gate.
@@ -24,9 +25,9 @@ pub const NAME_BYTES_MAX: usize = 256;
 pub enum CollectionKind {
     /// A [`Dictionary`](crate::Dictionary).
     Dictionary,
-    /// A queue in strict order.
+    /// A [`Queue`](crate::Queue).
     Queue,
-    /// A queue for many producers and consumers.
+    /// A [`ConcurrentQueue`](crate::ConcurrentQueue).
     ConcurrentQueue,
 }
 
@@ -81,6 +82,8 @@ pub(crate) struct Known {
     pub(crate) kind: CollectionKind,
     /// Locked shared by all who use the collection.
     pub(crate) intent: Bytes,
+    /// What queues know besides the store.
+    pub(crate) line: Line,
     /// [`LIVE`], [`GONE`], the transaction that has created it and has not ended, or with [`DROPPED`] the one that has
     /// dropped it and has not ended.
     life: AtomicU64,
@@ -124,13 +127,20 @@ struct LifeChange {
     if_undone: u64,
 }
 
+impl LifeChange {
+    fn set_life(&self, life: u64) {
+        self.known.life.store(life, Ordering::Release);
+        self.known.line.call_all();
+    }
+}
+
 impl Ending for LifeChange {
     fn committed(self: Box<Self>) {
-        self.known.life.store(self.if_committed, Ordering::Release);
+        self.set_life(self.if_committed);
     }
 
     fn undone(self: Box<Self>) {
-        self.known.life.store(self.if_undone, Ordering::Release);
+        self.set_life(self.if_undone);
     }
 }
 
@@ -148,6 +158,7 @@ impl Registry {
             name: name.to_owned(),
             kind: record.kind,
             intent: layout::length(id),
+            line: Line::default(),
             life: AtomicU64::new(life),
         });
         // Those that were dropped are not asked for again.

@@ -109,6 +109,15 @@ impl Transaction {
         Committing::new(self, Box::pin(async move { partition.commit(batch).await })).await
     }
 
+    /// The place in the order of commits of the snapshot that enumerations and counts of this transaction see: a
+    /// [`Watch`](crate::Watch) from there on sees all that the snapshot does not.
+    ///
+    /// # Errors
+    /// `NotPrimary`; `Conflict` for a transaction that has ended.
+    pub fn snapshot_number(&mut self) -> Result<SequenceNumber> {
+        Ok(self.snapshot()?.0.sequence_number())
+    }
+
     /// Undoes the changes and releases the locks, as dropping the transaction does.
     pub fn abort(self) {
         drop(self);
@@ -139,9 +148,8 @@ impl Transaction {
         if self.locks.try_acquire(key, mode) {
             return Ok(());
         }
-        let now = time::now();
-        let waited = now - *self.waiting_since.get_or_insert(now);
-        let outcome = self.locks.acquire(key, mode, self.limit.saturating_sub(waited), what).await;
+        let limit = self.time_left();
+        let outcome = self.locks.acquire(key, mode, limit, what).await;
         if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Retry) {
             // Whoever it stood in the way of goes on at once.
             self.conclude(false);
@@ -162,7 +170,19 @@ impl Transaction {
         self.waiting_since = None;
     }
 
-    fn check_usable(&self) -> Result<()> {
+    /// How long the current operation may wait in all.
+    pub(crate) fn time_limit(&self) -> Duration {
+        self.limit
+    }
+
+    /// How long the current operation may still wait: its time runs from the first time that it has to.
+    pub(crate) fn time_left(&mut self) -> Duration {
+        let now = time::now();
+        let waited = now - *self.waiting_since.get_or_insert(now);
+        self.limit.saturating_sub(waited)
+    }
+
+    pub(crate) fn check_usable(&self) -> Result<()> {
         match self.refusal {
             None => Ok(()),
             Some(why) => {

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound;
 
 use bytes::Bytes;
@@ -16,8 +16,8 @@ pub(crate) struct Writes {
     entries: BTreeMap<Bytes, Write>,
     /// Keys that are not entries of a collection: records of the registry and of gates.
     records: BTreeMap<Bytes, Option<Bytes>>,
-    /// Items of queues, which get their keys when they are committed.
-    items: Vec<Item>,
+    /// Items of queues, in order; they get their keys when they are committed.
+    items: BTreeMap<CollectionId, VecDeque<Entry>>,
     /// How many entries more, or fewer, each collection has.
     lengths: BTreeMap<CollectionId, i64>,
     /// Collections whose entries were all removed before anything else that stands here.
@@ -33,15 +33,12 @@ pub(crate) struct Write {
     pub(crate) new: Option<Entry>,
 }
 
-/// An item that is put at the end of a queue.
-pub(crate) struct Item {
-    pub(crate) collection: CollectionId,
-    pub(crate) entry: Entry,
-}
-
 impl Writes {
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty() && self.records.is_empty() && self.items.is_empty() && self.cleared.is_empty()
+        self.entries.is_empty()
+            && self.records.is_empty()
+            && self.items.values().all(VecDeque::is_empty)
+            && self.cleared.is_empty()
     }
 
     /// What the transaction has made of an entry; `None` if it has not touched it.
@@ -94,23 +91,23 @@ impl Writes {
     }
 
     /// Puts an item at the end of a queue.
-    pub(crate) fn push(&mut self, item: Item) -> Result<()> {
-        self.charge(cost(&[], Some(&item.entry)))?;
-        *self.lengths.entry(item.collection).or_default() += 1;
-        self.items.push(item);
+    pub(crate) fn push(&mut self, collection: CollectionId, item: Entry) -> Result<()> {
+        self.charge(cost(&[], Some(&item)))?;
+        *self.lengths.entry(collection).or_default() += 1;
+        self.items.entry(collection).or_default().push_back(item);
         Ok(())
     }
 
     /// Takes back the first item that this transaction has put into a queue.
     pub(crate) fn pop(&mut self, collection: CollectionId) -> Option<Entry> {
-        let place = self.items.iter().position(|item| item.collection == collection)?;
+        let item = self.items.get_mut(&collection)?.pop_front()?;
         *self.lengths.entry(collection).or_default() -= 1;
-        Some(self.items.remove(place).entry)
+        Some(item)
     }
 
     /// The items that this transaction has put into a queue, in order.
-    pub(crate) fn items(&self, collection: CollectionId) -> impl Iterator<Item = &Entry> {
-        self.items.iter().filter(move |item| item.collection == collection).map(|item| &item.entry)
+    pub(crate) fn items(&self, collection: CollectionId) -> impl DoubleEndedIterator<Item = &Entry> {
+        self.items.get(&collection).into_iter().flatten()
     }
 
     /// Removes all entries of a collection, those that this transaction has written too.
@@ -119,7 +116,7 @@ impl Writes {
         for key in written {
             self.entries.remove(&key);
         }
-        self.items.retain(|item| item.collection != collection);
+        self.items.remove(&collection);
         self.lengths.remove(&collection);
         if !self.cleared.contains(&collection) {
             self.cleared.push(collection);
@@ -193,8 +190,11 @@ impl Writes {
                 None => _ = batch.delete(key),
             }
         }
-        for (number, item) in (0u32..).zip(&self.items) {
-            batch.put_stamped(&layout::entry_prefix(item.collection), &number.to_be_bytes(), &item.entry.raw);
+        for (collection, items) in &self.items {
+            // Fewer than a number has room for, because of TRANSACTION_BYTES_MAX.
+            for (number, item) in (0u32..).zip(items) {
+                batch.put_stamped(&layout::entry_prefix(*collection), &number.to_be_bytes(), &item.raw);
+            }
         }
         for (collection, change) in &self.lengths {
             if *change != 0 {

@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use mainstay_core::time::Duration;
 use mainstay_core::{Level, random, task};
-use mainstay_replica::{HostOptions, ReplicaOptions};
+use mainstay_replica::{DiskStoreOptions, HostOptions, ReplicaOptions};
 use mainstay_state::{Dictionary, StateManager, StateOptions, Transaction};
-use mainstay_store::state::DiskStoreOptions;
 use rand::RngExt as _;
 use support::{LEVELS, NODE, TestNode, on_every_level};
 

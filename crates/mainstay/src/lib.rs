@@ -22,10 +22,19 @@
 //! assert!(error.to_string().contains("use \"persisted\", \"volatile\" or \"none\""));
 //! ```
 
+pub mod collections;
+pub mod node;
 pub mod partition;
 pub mod prelude;
+pub mod service;
+
+#[doc(hidden)]
+pub mod __private;
 
 pub use mainstay_core::{
     Epoch, Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId,
 };
-pub use mainstay_core::{contract, id, key};
+pub use mainstay_core::{contract, id, key, partitioning};
+pub use mainstay_macros::interface;
+pub use node::Node;
+pub use service::{PartitionKey, Proxy, Service, ServiceContext};

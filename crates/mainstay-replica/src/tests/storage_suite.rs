@@ -9,6 +9,7 @@ use openraft::testing::log::{StoreBuilder, Suite};
 
 use crate::growth::Growth;
 use crate::log_storage::LogStorage;
+use crate::progress::Progress;
 use crate::raft::Types;
 use crate::state_machine::StateMachine;
 
@@ -35,7 +36,8 @@ impl StoreBuilder<Types, LogStorage, StateMachine> for Disk {
 }
 
 fn storages(log: Arc<dyn NodeLog>, store: Arc<dyn StateStore>) -> ((), LogStorage, StateMachine) {
-    let machine = StateMachine::new(store, Arc::new(Growth::new(u64::MAX))).expect("an empty store has a position");
+    let machine = StateMachine::new(store, Arc::new(Growth::new(u64::MAX)), Arc::new(Progress::new(0, 0)))
+        .expect("an empty store has a position");
     ((), LogStorage::new(log, GroupId(3)), machine)
 }
 

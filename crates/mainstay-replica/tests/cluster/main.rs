@@ -4,6 +4,7 @@
 mod harness;
 
 mod commits;
+mod following;
 mod leases;
 mod logs;
 mod members;

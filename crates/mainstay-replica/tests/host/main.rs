@@ -3,5 +3,6 @@
 
 mod harness;
 
+mod following;
 mod opening;
 mod operations;

@@ -61,7 +61,6 @@ impl Handle {
             let is_there = write.new.as_ref().is_some_and(|new| !new.has_expired(now));
             length += i64::from(is_there) - i64::from(was_there);
         }
-        length += tx.writes.items(id).count() as i64;
         u64::try_from(length).map_err(|_| Error::corrupt(format!("the length of {} is {length}", self.known)))
     }
 }

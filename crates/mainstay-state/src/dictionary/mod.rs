@@ -19,8 +19,11 @@ use crate::transaction::Transaction;
 
 mod length;
 mod range;
+mod watch;
 
+pub(crate) use range::Merged;
 pub use range::{Entries, Keys, Range};
+pub use watch::{Change, Changed, Watch};
 
 /// A map from keys to values, ordered by key. Cheap to clone.
 ///

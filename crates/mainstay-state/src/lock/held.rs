@@ -28,12 +28,12 @@ pub(super) struct Held {
 
 impl Held {
     #[inline]
-    pub(super) fn get(&self, hash: u64, key: &[u8]) -> Option<&HeldLock> {
+    pub(super) fn get(&self, hash: u64, key: &LockKey) -> Option<&HeldLock> {
         self.position(hash, key).map(|position| &self.locks[position])
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, hash: u64, key: &[u8]) -> Option<&mut HeldLock> {
+    pub(super) fn get_mut(&mut self, hash: u64, key: &LockKey) -> Option<&mut HeldLock> {
         self.position(hash, key).map(|position| &mut self.locks[position])
     }
 
@@ -54,18 +54,19 @@ impl Held {
         self.locks.iter()
     }
 
-    /// Takes all of them out.
+    /// Forgets all of them.
     #[inline]
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = HeldLock> {
+    pub(super) fn clear(&mut self) {
+        self.locks.clear();
         if !self.index.is_empty() {
-            self.index = HashTable::new();
+            // What was large once does not stay so.
+            *self = Self::default();
         }
-        self.locks.drain(..)
     }
 
     #[inline]
-    fn position(&self, hash: u64, key: &[u8]) -> Option<usize> {
-        let is_it = |lock: &HeldLock| lock.hash == hash && lock.key.as_slice() == key;
+    fn position(&self, hash: u64, key: &LockKey) -> Option<usize> {
+        let is_it = |lock: &HeldLock| lock.hash == hash && lock.key == *key;
         if self.locks.len() <= SCANNED_MAX {
             return self.locks.iter().position(is_it);
         }

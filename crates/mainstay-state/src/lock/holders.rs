@@ -107,6 +107,7 @@ impl Holders {
         self.strong.is_none() && self.sharers() == 0
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         usize::from(self.strong.is_some()) + self.sharers()
     }
@@ -119,5 +120,13 @@ impl Holders {
     fn is_shared_by_another(&self, id: TransactionId) -> bool {
         self.few.iter().flatten().any(|holder| holder.id != id)
             || self.more.as_ref().is_some_and(|more| more.sharers.len() > usize::from(more.sharers.contains_key(&id)))
+    }
+}
+
+#[cfg(test)]
+impl Holders {
+    /// How many are looked through one by one, and for how many others there is room.
+    pub(super) fn room(&self) -> (usize, usize) {
+        (1 + SHARERS_IN_PLACE, self.more.as_ref().map_or(0, |more| more.sharers.capacity()))
     }
 }

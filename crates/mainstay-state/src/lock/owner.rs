@@ -25,7 +25,7 @@ pub(crate) struct LockOwner {
     id: TransactionId,
     held: Held,
     /// The request that waits, while a future of [`acquire`](Self::acquire) lives. It is here and not in the future,
-    /// so that a future that is forgotten instead of dropped is found when the owner ends.
+    /// so that one of a future that is forgotten instead of dropped is found by whatever the owner does next.
     pending: Option<Box<Pending>>,
 }
 
@@ -45,19 +45,24 @@ impl LockOwner {
     }
 
     /// The mode in which a key is held.
+    #[cfg(test)]
     pub(crate) fn holds(&self, key: &Bytes) -> Option<LockMode> {
-        self.held.get(self.table.hash(key), key).map(|lock| lock.mode)
+        self.held.get(self.table.hash(key), &LockKey::new(key)).map(|lock| lock.mode)
     }
 
     /// Grants a lock at once or not at all. `key` is the exact key, with the collection in it.
     #[inline]
     pub(crate) fn try_acquire(&mut self, key: &Bytes, mode: LockMode) -> bool {
-        let hash = self.table.hash(key);
-        let former = self.held.get(hash, key).map(|lock| lock.mode);
+        if self.pending.is_some() {
+            // Of a future that was forgotten.
+            self.withdraw();
+        }
+        let (hash, key) = (self.table.hash(key), LockKey::new(key));
+        let former = self.held.get(hash, &key).map(|lock| lock.mode);
         if former.is_some_and(|former| former.covers(mode)) {
             return true;
         }
-        let request = Request { hash, key: LockKey::new(key), id: self.id, mode, former };
+        let request = Request { hash, key, id: self.id, mode, former };
         let granted = self.table.grant_or(&request, |_| ());
         if granted {
             self.note(request);
@@ -92,17 +97,16 @@ impl LockOwner {
         if self.pending.is_some() {
             self.withdraw();
         }
-        for lock in self.held.drain() {
+        for lock in self.held.iter() {
             self.table.release(lock.hash, &lock.key, self.id);
         }
+        self.held.clear();
     }
 
     async fn wait(&mut self, key: &Bytes, mode: LockMode, limit: Duration, resource: String) -> Result<()> {
-        // Of a future that was forgotten.
-        self.withdraw();
-        let hash = self.table.hash(key);
-        let former = self.held.get(hash, key).map(|lock| lock.mode);
-        let request = Request { hash, key: LockKey::new(key), id: self.id, mode, former };
+        let (hash, key) = (self.table.hash(key), LockKey::new(key));
+        let former = self.held.get(hash, &key).map(|lock| lock.mode);
+        let request = Request { hash, key, id: self.id, mode, former };
         if limit.is_zero() {
             return self.refuse(request, resource);
         }
@@ -156,6 +160,7 @@ impl LockOwner {
     }
 
     /// Takes back the request that waits, if there is one, or what it was granted and nobody has heard of.
+    #[cold]
     fn withdraw(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         let Pending { request, place } = *pending;
@@ -173,7 +178,7 @@ impl LockOwner {
         let Request { hash, key, mode, former, .. } = request;
         if former.is_none() {
             self.held.push(HeldLock { hash, key, mode });
-        } else if let Some(lock) = self.held.get_mut(hash, key.as_slice()) {
+        } else if let Some(lock) = self.held.get_mut(hash, &key) {
             lock.mode = mode;
         }
     }
@@ -234,6 +239,7 @@ impl Waiting<'_> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
+        // Nothing is left to be taken back after `end`.
         self.owner.withdraw();
     }
 }

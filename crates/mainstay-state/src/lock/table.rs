@@ -130,6 +130,9 @@ pub(super) fn wake(wakers: Wakers) {
 }
 
 #[cfg(test)]
+use bytes::Bytes;
+
+#[cfg(test)]
 impl LockTable {
     /// How many keys have an entry.
     pub(super) fn len(&self) -> usize {
@@ -139,5 +142,10 @@ impl LockTable {
     /// For how many keys there is room without growing.
     pub(super) fn room(&self) -> usize {
         self.inner.shards.iter().map(|shard| shard.entries.lock().capacity()).sum()
+    }
+
+    /// How many holders of a key are looked through one by one, and for how many others there is room.
+    pub(super) fn holders_room(&self, key: &Bytes) -> (usize, usize) {
+        self.with_entry(self.hash(key), &LockKey::new(key), |entry| entry.holders.room()).unwrap_or_default()
     }
 }

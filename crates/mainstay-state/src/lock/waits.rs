@@ -4,6 +4,7 @@ use foldhash::fast::FixedState;
 
 use super::deadlock::Deadlock;
 use super::held::Held;
+use super::key::LockKey;
 use super::queue::Place;
 use super::request::Request;
 use super::table::LockTable;
@@ -68,7 +69,7 @@ impl Waits {
         if self.records.len() < held.len() {
             return self.records.values().any(|record| {
                 let Request { hash, key, .. } = &record.request;
-                record.request.id != id && held.get(*hash, key.as_slice()).is_some()
+                record.request.id != id && held.get(*hash, key).is_some()
             });
         }
         held.iter().any(|lock| {
@@ -84,8 +85,8 @@ struct Search<'a> {
     victim: TransactionId,
     /// Whoever was reached: from where, and by which edge.
     reached: HashMap<TransactionId, (TransactionId, WaitsFor), FixedState>,
-    /// The keys whose sharers were all reached.
-    shared: HashSet<(u64, &'a [u8]), FixedState>,
+    /// The keys whose sharers were all reached: many may wait for a key that many share.
+    shared: HashSet<&'a LockKey, FixedState>,
 }
 
 impl<'a> Search<'a> {
@@ -113,25 +114,23 @@ impl<'a> Search<'a> {
     /// - Those ahead in the queue. Whoever is ahead waits here, for the holders in its own way. For a request that
     ///   wants to share or to update these are the strong holder, if any, which is in the way of everyone behind it
     ///   too. So only those that want the key for themselves lead further, and all of these lead to the same holders:
-    ///   the first one stands for all. The victim is looked for by its place.
+    ///   the first one stands for all.
+    ///
+    /// Those who are behind the victim in its queue are not asked whether they are, because they lead to it anyhow or
+    /// close no circle. They are there only if the victim converts, and so is a holder. If it wants the key for itself,
+    /// it is the first of that kind ahead of them, or in the way of the first. If it wants to update, then what it waits
+    /// for, the strong holder or somebody ahead, they wait for too: a circle through both would have been one without
+    /// the victim, and refused earlier.
     fn edges(&mut self, record: &'a Record) -> Vec<WaitsFor> {
         let Request { hash, ref key, id, mode, .. } = record.request;
-        let victim = self.waits.records.get(&self.victim);
         self.table
             .with_entry(hash, key, |entry| {
                 let mut edges = Vec::new();
                 let Some(contention) = entry.contention.as_ref().filter(|_| entry.is_waiting(record.place)) else {
                     return edges;
                 };
-                if let Some(victim) = victim
-                    && victim.place < record.place
-                    && victim.request.hash == hash
-                    && victim.request.key == *key
-                {
-                    edges.push(WaitsFor::Ahead { transaction: self.victim, mode: victim.request.mode });
-                    return edges;
-                }
-                let all = mode.is_compatible_with(LockMode::Shared) || self.shared.insert((hash, key.as_slice()));
+                // The victim does not reach itself, so that what it reaches is not all.
+                let all = mode.is_compatible_with(LockMode::Shared) || id == self.victim || self.shared.insert(key);
                 let holders = entry.holders.in_the_way_of(id, mode);
                 // If another one has reached the sharers, the strong holder, which is the first, is all that is left.
                 for (holder, mode) in holders.take(if all { usize::MAX } else { 1 }) {
@@ -168,5 +167,13 @@ impl<'a> Search<'a> {
             mode: record.request.mode,
             waits_for: vec![edge],
         })
+    }
+}
+
+#[cfg(test)]
+impl Waits {
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
     }
 }

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::{Level, NodeId, PartitionId};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, KeyRange, Order, Partition, Role};
+use mainstay_replica::{
+    Disk, Host, HostOptions, InProcessNetwork, KeyRange, LogOptions, Order, Partition, RealDisk, Role, SimDisk,
+};
 use mainstay_state::{StateManager, StateOptions};
-use mainstay_store::disk::sim::SimDisk;
-use mainstay_store::disk::{Disk, RealDisk};
-use mainstay_store::log::LogOptions;
 use tempfile::TempDir;
 
 pub const LEVELS: [Level; 3] = [Level::Persisted, Level::Volatile, Level::None];

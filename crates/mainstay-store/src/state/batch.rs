@@ -115,8 +115,8 @@ impl WriteBatch {
 
     /// Adds all writes of another batch, whose keys have their prefix already.
     pub fn extend(&mut self, other: WriteBatchRef<'_>) -> &mut Self {
-        self.buffer[0] = self.buffer[0].max(other.version);
-        self.buffer.extend_from_slice(other.body);
+        self.buffer[0] = self.buffer[0].max(other.bytes[0]);
+        self.buffer.extend_from_slice(other.body());
         self.count(other.len)
     }
 
@@ -195,8 +195,7 @@ impl<'a> IntoIterator for &'a WriteBatch {
 /// Writes that were received or read back, checked as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriteBatchRef<'a> {
-    version: u8,
-    body: &'a [u8],
+    bytes: &'a [u8],
     len: u64,
 }
 
@@ -242,7 +241,7 @@ impl<'a> WriteBatchRef<'a> {
         if version != needed {
             return Err(Error::corrupt(format!("write batch has version {version} and writes of version {needed}")));
         }
-        Ok(Self { version, body, len })
+        Ok(Self { bytes, len })
     }
 
     /// The number of writes.
@@ -262,7 +261,19 @@ impl<'a> WriteBatchRef<'a> {
 
     /// The writes in order, with a stamp.
     pub fn stamped(&self, stamp: u64) -> Writes<'a> {
-        Writes { rest: self.body, stamp }
+        Writes { rest: self.body(), stamp }
+    }
+}
+
+impl<'a> WriteBatchRef<'a> {
+    /// The encoded form.
+    pub fn as_bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    fn body(&self) -> &'a [u8] {
+        // Parsing has seen that the head is there.
+        &self.bytes[HEAD_BYTES..]
     }
 }
 

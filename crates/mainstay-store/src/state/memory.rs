@@ -56,7 +56,8 @@ impl MemoryStore {
 
 impl StateStore for MemoryStore {
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()> {
-        let mut prepared = Prepared::from_writes(writes);
+        let mut prepared = Prepared::new();
+        prepared.fill(writes);
         let mut shared = self.shared.write();
         mark.check_follows(&shared.state.mark)?;
         prepared.count(|key| Ok(shared.state.map.get(key).cloned()))?;

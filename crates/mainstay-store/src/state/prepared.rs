@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::{COUNTER_BYTES, Key, STAMP_BYTES, Write};
 
 /// How many writes are held without an allocation: most batches that are applied alone are no longer.
-const INLINE_WRITES: usize = 8;
+const INLINE_WRITES: usize = 4;
 
 /// How much of a key an error shows.
 const NAMED_BYTES_MAX: usize = 64;
@@ -46,15 +46,19 @@ enum Counter {
 }
 
 impl<'a> Prepared<'a> {
-    pub(super) fn from_writes(writes: &mut dyn Iterator<Item = Write<'a>>) -> Self {
-        let mut prepared = Self { writes: SmallVec::new(), counters: BTreeMap::new() };
+    pub(super) fn new() -> Self {
+        Self { writes: SmallVec::new(), counters: BTreeMap::new() }
+    }
+
+    /// Takes all writes in.
+    #[inline]
+    pub(super) fn fill(&mut self, writes: &mut dyn Iterator<Item = Write<'a>>) {
         for write in writes {
             if let Write::Add { key, .. } = write {
-                prepared.counters.insert(key, Counter::Unread);
+                self.counters.insert(key, Counter::Unread);
             }
-            prepared.writes.push(write);
+            self.writes.push(write);
         }
-        prepared
     }
 
     /// Works out the sums, with a look at what is there before.
@@ -102,9 +106,9 @@ impl<'a> Prepared<'a> {
     }
 
     /// Applies all writes, and then the sums: nobody sees what is between.
-    pub(super) fn apply_to(self, layer: &mut impl Layer) {
-        for write in self.writes {
-            match write {
+    pub(super) fn apply_to(&self, layer: &mut impl Layer) {
+        for write in &self.writes {
+            match *write {
                 Write::Put { key, value } => layer.put(Key::from(key), Bytes::copy_from_slice(value)),
                 Write::Delete { key } => layer.remove(key),
                 Write::DeleteRange { start, end } => layer.remove_range(start, end),
@@ -114,8 +118,8 @@ impl<'a> Prepared<'a> {
                 Write::Add { .. } | Write::Note { .. } => {}
             }
         }
-        for (key, counter) in self.counters {
-            match counter {
+        for (&key, counter) in &self.counters {
+            match *counter {
                 Counter::Sum(0) => layer.remove(key),
                 Counter::Sum(sum) => layer.put(Key::from(key), Bytes::copy_from_slice(&sum.to_le_bytes())),
                 Counter::Unread | Counter::Written(_) | Counter::Other(_) => {}

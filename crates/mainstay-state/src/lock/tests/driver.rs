@@ -96,6 +96,12 @@ impl Actor {
         self.wait.is_some()
     }
 
+    /// The next poll comes from another task.
+    pub(super) fn change_waker(&mut self) {
+        let wait = self.wait.as_mut().expect("it waits");
+        wait.woken = Arc::new(Woken(AtomicBool::new(false)));
+    }
+
     /// Drops the future of what waits.
     pub(super) fn cancel(&mut self) {
         self.wait = None;

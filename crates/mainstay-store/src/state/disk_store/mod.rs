@@ -141,7 +141,8 @@ impl DiskStore {
 
 impl StateStore for DiskStore {
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()> {
-        let mut prepared = Prepared::from_writes(writes);
+        let mut prepared = Prepared::new();
+        prepared.fill(writes);
         let _applying = self.shared.applying.lock();
         prepared.count(|key| self.shared.get_for_apply(key))?;
         let mut layers = self.shared.layers.write();

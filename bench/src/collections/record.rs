@@ -1,0 +1,102 @@
+use serde::{Deserialize, Serialize};
+
+/// How many keys there are, unless a bench says otherwise.
+pub(super) const KEYS: usize = 100_000;
+
+/// The size of a value where it is kept as plain bytes.
+pub(super) const VALUE_BYTES: usize = 100;
+
+/// What is stored for a key: about 100 bytes in memory and encoded, with a number that every transaction changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) count: u64,
+    pub(super) marks: [u64; 10],
+}
+
+impl Record {
+    /// Of a key, with numbers that are as long encoded as in memory.
+    pub(super) fn new(number: usize) -> Self {
+        Self { count: 0, marks: std::array::from_fn(|mark| u64::MAX - (number * 16 + mark) as u64) }
+    }
+}
+
+/// A key of 16 letters.
+pub(super) fn key(number: usize) -> String {
+    format!("customer-{number:07}")
+}
+
+/// All keys, made before anything is measured.
+pub(super) fn keys(count: usize) -> Vec<String> {
+    (0..count).map(key).collect()
+}
+
+/// The same as plain bytes, for those who store nothing else: a number in front, and something to carry along.
+pub(super) fn plain(number: usize) -> [u8; VALUE_BYTES] {
+    let mut value = [0x5a; VALUE_BYTES];
+    value[8..16].copy_from_slice(&(number as u64).to_le_bytes());
+    value[..8].copy_from_slice(&0_u64.to_le_bytes());
+    value
+}
+
+/// Adds one to the number in front.
+pub(super) fn change(value: &mut [u8]) {
+    if let Some(count) = value.first_chunk_mut::<8>() {
+        *count = (u64::from_le_bytes(*count) + 1).to_le_bytes();
+    }
+}
+
+/// An order of keys that is the same in every run and looks like none: caches help nobody more than they would in
+/// earnest.
+#[derive(Debug, Clone)]
+pub(super) struct Shuffled {
+    state: u64,
+    first: usize,
+    count: usize,
+}
+
+impl Shuffled {
+    /// Numbers among those of one caller, when the keys are dealt out to several.
+    pub(super) fn of_caller(caller: usize, callers: usize, keys: usize) -> Self {
+        let count = (keys / callers).max(1);
+        Self { state: 0x9e37_79b9_7f4a_7c15 ^ (caller as u64 + 1), first: caller * count, count }
+    }
+
+    /// How many keys there are to go round.
+    pub(super) fn len(&self) -> usize {
+        self.count
+    }
+
+    pub(super) fn next(&mut self) -> usize {
+        // The shifts of a xorshift generator.
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        // The upper half of the product: as even as a remainder, and nearly free.
+        self.first + ((u128::from(self.state) * self.count as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_never_share_a_key() {
+        for caller in 0..3 {
+            let mut order = Shuffled::of_caller(caller, 3, 90);
+            let numbers: Vec<usize> = (0..1000).map(|_| order.next()).collect();
+            assert!(numbers.iter().all(|number| number / 30 == caller));
+            assert!((caller * 30..caller * 30 + 30).all(|number| numbers.contains(&number)));
+        }
+    }
+
+    #[test]
+    fn sizes_are_as_said() {
+        assert_eq!(key(99_999).len(), 16);
+        assert!((80..=120).contains(&size_of::<Record>()));
+        let mut value = plain(7);
+        change(&mut value);
+        assert_eq!(value[0], 1);
+        assert_eq!(value[8], 7);
+    }
+}

@@ -1,0 +1,198 @@
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{Attribute, FnArg, Pat, ReturnType, Signature, TraitItemFn, Type};
+
+use super::refuse::Refusals;
+
+/// One method of an interface.
+pub(crate) struct Method {
+    pub(super) attributes: Vec<Attribute>,
+    pub(super) name: Ident,
+    /// True for `&mut self`.
+    pub(super) is_exclusive: bool,
+    pub(super) arguments: Vec<(Ident, Type)>,
+    pub(super) output: Type,
+}
+
+impl Method {
+    /// Reads a method; `None` if there is a refusal.
+    pub(super) fn read(function: &TraitItemFn, refusals: &mut Refusals) -> Option<Self> {
+        let signature = &function.sig;
+        if signature.asyncness.is_none() {
+            refusals.add(
+                signature.fn_token,
+                format!(
+                    "a method of an interface is async, because it may run elsewhere: write `async fn {}`",
+                    signature.ident
+                ),
+            );
+        }
+        if let Some(body) = &function.default {
+            refusals.add(body, "a method of an interface has no body: move it to the `impl`");
+        }
+        refuse_generics(signature, refusals);
+        let odd = [signature.constness.map(|token| token.span), signature.unsafety.map(|token| token.span)];
+        for (span, word) in odd.into_iter().zip(["const", "unsafe"]) {
+            if let Some(span) = span {
+                let token = Ident::new(word, span);
+                refusals.add(&token, format!("a method of an interface cannot be `{word}`: remove it"));
+            }
+        }
+        if let Some(abi) = &signature.abi {
+            refusals.add(abi, "a method of an interface cannot be `extern`: remove it");
+        }
+        let is_exclusive = receiver(signature, refusals);
+        let arguments = signature.inputs.iter().filter_map(|input| match input {
+            FnArg::Receiver(_) => None,
+            FnArg::Typed(argument) => {
+                refuse_type(&argument.ty, refusals);
+                match &*argument.pat {
+                    Pat::Ident(name) if name.subpat.is_none() && name.by_ref.is_none() && name.mutability.is_none() => {
+                        Some((name.ident.clone(), (*argument.ty).clone()))
+                    }
+                    other => {
+                        refusals.add(
+                            other,
+                            "an argument of an interface method has a plain name: take it apart in the `impl`",
+                        );
+                        None
+                    }
+                }
+            }
+        });
+        let arguments: Vec<_> = arguments.collect();
+        let output = output(signature, refusals);
+        Some(Self {
+            attributes: function.attrs.clone(),
+            name: signature.ident.clone(),
+            is_exclusive: is_exclusive?,
+            arguments,
+            output: output?,
+        })
+    }
+
+    /// What of the attributes says something to a caller.
+    pub(super) fn words(&self) -> impl Iterator<Item = &Attribute> {
+        words(&self.attributes)
+    }
+}
+
+/// Documentation and deprecation.
+pub(super) fn words(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
+    attributes.iter().filter(|attribute| attribute.path().is_ident("doc") || attribute.path().is_ident("deprecated"))
+}
+
+fn refuse_generics(signature: &Signature, refusals: &mut Refusals) {
+    if !signature.generics.params.is_empty() || signature.generics.where_clause.is_some() {
+        let what = match signature.generics.where_clause.as_ref() {
+            Some(clause) if signature.generics.params.is_empty() => clause.to_token_stream(),
+            _ => signature.generics.to_token_stream(),
+        };
+        refusals.add(
+            what,
+            format!(
+                "`{}` cannot be generic, because the type would have to be known where the call arrives: name the type, or write \
+                 one method for each",
+                signature.ident
+            ),
+        );
+    }
+    if let Some(variadic) = &signature.variadic {
+        refusals.add(variadic, "a method of an interface has a fixed number of arguments: take a `Vec`");
+    }
+}
+
+/// Whether the method takes `&mut self`; `None` if it takes neither that nor `&self`.
+fn receiver(signature: &Signature, refusals: &mut Refusals) -> Option<bool> {
+    match signature.receiver() {
+        Some(receiver)
+            if receiver.colon_token.is_none() && receiver.reference.as_ref().is_some_and(|(_, l)| l.is_none()) =>
+        {
+            Some(receiver.mutability.is_some())
+        }
+        Some(receiver) => {
+            refusals.add(receiver, "take `&self` to run beside other calls, or `&mut self` to run alone");
+            None
+        }
+        None => {
+            refusals.add(
+                &signature.ident,
+                format!("`{}` is called on an object: take `&self`, or `&mut self` to run alone", signature.ident),
+            );
+            None
+        }
+    }
+}
+
+fn output(signature: &Signature, refusals: &mut Refusals) -> Option<Type> {
+    match &signature.output {
+        ReturnType::Type(_, output) => {
+            refuse_type(output, refusals);
+            Some((**output).clone())
+        }
+        ReturnType::Default => {
+            refusals.add(
+                &signature.ident,
+                format!(
+                    "`{}` must return `Result<..>`, because every call can fail: write `-> Result<()>`",
+                    signature.ident
+                ),
+            );
+            None
+        }
+    }
+}
+
+/// Refuses what cannot be owned by a call on its way.
+fn refuse_type(ty: &Type, refusals: &mut Refusals) {
+    match ty {
+        Type::Reference(reference) => {
+            let referred = reference.elem.to_token_stream().to_string();
+            let owned = match referred.as_str() {
+                "str" => "String".to_owned(),
+                other => match other.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                    Some(element) if !element.contains(';') => format!("Vec<{}>", element.trim()),
+                    _ => other.to_owned(),
+                },
+            };
+            refusals.add(
+                ty,
+                format!(
+                    "a call may go to another process and cannot carry a reference: use an owned value, here `{owned}`"
+                ),
+            );
+        }
+        Type::ImplTrait(_) => {
+            refusals.add(
+                ty,
+                "`impl Trait` would be generic: name the type, because it must be known where the call arrives",
+            );
+        }
+        other => {
+            if let Some(token) = find(other.to_token_stream(), &|token| match token {
+                TokenTree::Punct(punct) => punct.as_char() == '&',
+                TokenTree::Ident(ident) => ident == "Self",
+                _ => false,
+            }) {
+                let message = match &token {
+                    TokenTree::Ident(_) => {
+                        "callers do not know which type implements the interface: name the type instead of `Self`"
+                    }
+                    _ => {
+                        "a call may go to another process and cannot carry a reference: use owned values inside this type"
+                    }
+                };
+                refusals.add(other, message);
+            }
+        }
+    }
+}
+
+/// The first token, at any depth, of which something is true.
+fn find(tokens: TokenStream, is_wanted: &dyn Fn(&TokenTree) -> bool) -> Option<TokenTree> {
+    tokens.into_iter().find_map(|token| match token {
+        TokenTree::Group(group) => find(group.stream(), is_wanted),
+        token if is_wanted(&token) => Some(token),
+        _ => None,
+    })
+}

@@ -1,0 +1,48 @@
+//! The macros of Mainstay. Applications use them through the façade, and what they write names the façade alone:
+//! `::mainstay::…`, never one of the crates behind it.
+//!
+//! Each macro reads its input into a description of it ([`interface`], [`service`]), collecting everything that is wrong,
+//! and writes code from a description that is right. What only the compiler can know, such as whether a type can be
+//! serialized, is left to traits whose error messages say what to change.
+
+mod interface;
+mod service;
+
+use proc_macro::TokenStream;
+use syn::{DeriveInput, ItemTrait, parse_macro_input};
+
+/// Makes a trait of async methods something that can be called from anywhere.
+///
+/// For a trait `Inventory` it writes the proxy `InventoryRef`, which has the same methods and can be cloned and sent. The
+/// trait itself stays a trait: implement it with `async fn`, for a service or (where a method takes `&mut self`) an
+/// actor.
+///
+/// A call may go to another process. So a method takes `&self` or `&mut self` and owned arguments that are serde types, has
+/// no generics, and returns `Result<T>`, or `Result<T, E>` with an error type of your own that is a serde type and
+/// `From<mainstay::Error>`.
+#[proc_macro_attribute]
+pub fn interface(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as ItemTrait);
+    interface::expand(arguments.into(), item).into()
+}
+
+/// Makes a struct a stateful service: one object per partition, alive where the partition is primary.
+///
+/// ```text
+/// #[service(
+///     implements(Inventory, Audit),   // the interfaces that it can be called by; none if it only runs
+///     partitions = uniform(10),       // or uniform(4, 0..=99), named("eu", "us"), singleton; uniform(10) unless told
+///     persistence = "persisted",      // or "volatile", "none"; "persisted" unless told
+///     name = "inventory",             // the name of the struct unless told
+///     run,                            // `async fn run(&self, ctx: ServiceContext) -> Result<()>` is started
+/// )]
+/// ```
+///
+/// Fields that are collections are opened under the name of the field (`#[service(name = "…")]` gives another), a
+/// `StateManager` and a `ServiceContext` are given, and every other field is `Default::default()`. What a field is follows
+/// from the name of its type; `#[service(collection)]` and `#[service(default)]` say so where that name is your own.
+#[proc_macro_derive(Service, attributes(service))]
+pub fn derive_service(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    service::expand(&item).unwrap_or_else(|error| error.into_compile_error()).into()
+}

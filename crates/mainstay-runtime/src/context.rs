@@ -1,0 +1,97 @@
+use std::fmt;
+use std::sync::Arc;
+
+use mainstay_core::partitioning::{PartitionKey, Share};
+use mainstay_core::{Epoch, Level, PartitionId, Result};
+use tokio::sync::watch;
+
+use crate::proxy::{Proxy, SharedInterface};
+use crate::router::{Address, Services};
+
+/// What a service's object can know of where it is, and how it reaches others. Cheap to clone.
+#[derive(Clone)]
+pub struct ServiceContext {
+    address: Arc<Address>,
+    level: Level,
+    epoch: Epoch,
+    services: Services,
+    cancelled: watch::Receiver<bool>,
+}
+
+impl fmt::Debug for ServiceContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} in epoch {}", self.address, self.epoch)
+    }
+}
+
+impl ServiceContext {
+    /// A context, and what cancels it.
+    pub(crate) fn new(address: Arc<Address>, level: Level, epoch: Epoch, services: Services) -> (Self, Cancellation) {
+        let (cancel, cancelled) = watch::channel(false);
+        (Self { address, level, epoch, services, cancelled }, Cancellation { cancel })
+    }
+
+    /// The name of the service.
+    pub fn service_name(&self) -> &str {
+        &self.address.service
+    }
+
+    /// The partition.
+    pub fn partition_id(&self) -> PartitionId {
+        self.address.partition
+    }
+
+    /// What the partition is responsible for.
+    pub fn share(&self) -> &Share {
+        &self.address.share
+    }
+
+    /// How the partition's state is kept.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// The fencing token of this primary. Hand it to whatever is outside, which can then refuse an older one.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// A proxy to the partition of a key, of the one service that implements the interface.
+    ///
+    /// # Errors
+    /// As [`Services::service`].
+    pub fn service<P: Proxy + SharedInterface>(&self, key: impl Into<PartitionKey>) -> Result<P> {
+        self.services.service(key)
+    }
+
+    /// A proxy to the partition of a key, of a service by its name.
+    ///
+    /// # Errors
+    /// As [`Services::service_named`].
+    pub fn service_named<P: Proxy + SharedInterface>(&self, name: &str, key: impl Into<PartitionKey>) -> Result<P> {
+        self.services.service_named(name, key)
+    }
+
+    /// Waits until the partition is not primary here any more, or the node stops. Whoever runs is to end then: it is
+    /// dropped after a grace period.
+    pub async fn cancelled(&self) {
+        // An error means that the object is gone, which is the same.
+        let _ = self.cancelled.clone().wait_for(|cancelled| *cancelled).await;
+    }
+
+    /// True once [`cancelled`](ServiceContext::cancelled) is ready.
+    pub fn is_cancelled(&self) -> bool {
+        *self.cancelled.borrow() || self.cancelled.has_changed().is_err()
+    }
+}
+
+/// Cancels a context, also when it is dropped.
+pub(crate) struct Cancellation {
+    cancel: watch::Sender<bool>,
+}
+
+impl Cancellation {
+    pub(crate) fn cancel(&self) {
+        self.cancel.send_replace(true);
+    }
+}

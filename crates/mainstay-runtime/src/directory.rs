@@ -1,0 +1,240 @@
+use std::any::TypeId;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use mainstay_core::partitioning::{PartitionKey, Partitioning};
+use mainstay_core::task::Scope;
+use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
+use mainstay_state::Partition;
+use tokio::sync::watch;
+
+use crate::interfaces::{Interfaces, OfferedInterface};
+use crate::lifecycle::{Post, attend};
+use crate::router::{Address, Route, Router, Services, Wanted};
+use crate::service::{Service, check_name};
+use crate::slot::{Occupant, Slot};
+
+/// A type of service, whatever Rust type is behind it.
+#[derive(Clone)]
+pub struct ServiceType {
+    name: &'static str,
+    level: Level,
+    partitioning: Partitioning,
+    interfaces: Vec<OfferedInterface>,
+    attend: fn(Post) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl fmt::Debug for ServiceType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {} {}", self.name, self.partitioning, self.level)
+    }
+}
+
+impl ServiceType {
+    /// The type of a service.
+    ///
+    /// # Errors
+    /// `Invalid` if its name or its partitioning cannot be.
+    pub fn of<T: Service>() -> Result<Self> {
+        check_name(T::NAME)?;
+        let partitioning = T::partitioning();
+        partitioning
+            .check()
+            .map_err(|error| Error::invalid(format!("service {} cannot be started", T::NAME)).with_source(error))?;
+        let interfaces = Interfaces::<T>::of_service().list().to_vec();
+        Ok(Self {
+            name: T::NAME,
+            level: T::LEVEL,
+            partitioning,
+            interfaces,
+            attend: |post| Box::pin(attend::<T>(post)),
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// How the state of its partitions is kept.
+    pub fn level(&self) -> Level {
+        self.level
+    }
+
+    /// How it is cut into partitions.
+    pub fn partitioning(&self) -> &Partitioning {
+        &self.partitioning
+    }
+}
+
+/// A service to be served, with a handle to each of its partitions, in their order.
+#[derive(Debug)]
+pub struct Serving {
+    /// The service.
+    pub service: ServiceType,
+    /// Its partitions.
+    pub partitions: Vec<Partition>,
+}
+
+/// The services of this node, and the way to them.
+///
+/// What it serves holds it in turn, so that objects can call each other: whoever started it ends it by
+/// [`stop`](Directory::stop) or [`kill`](Directory::kill).
+#[derive(Debug)]
+pub struct Directory {
+    services: BTreeMap<&'static str, Served>,
+    stop: watch::Sender<bool>,
+    scope: Scope,
+}
+
+#[derive(Debug)]
+struct Served {
+    service: ServiceType,
+    slots: Vec<Arc<Slot>>,
+}
+
+impl Directory {
+    /// A directory of services, which are not served yet.
+    ///
+    /// # Errors
+    /// `Invalid` if two services have one name, or if a service has not as many partitions as it says.
+    pub fn new(services: &[Serving]) -> Result<Self> {
+        let mut table = BTreeMap::new();
+        for Serving { service, partitions } in services {
+            if partitions.len() != service.partitioning.count() as usize {
+                return Err(Error::invalid(format!(
+                    "service {} has {} partitions and was given {}",
+                    service.name,
+                    service.partitioning.count(),
+                    partitions.len()
+                )));
+            }
+            let name: Arc<str> = service.name.into();
+            let slots = (0..).zip(partitions).filter_map(|(index, partition)| {
+                let share = service.partitioning.share(index)?;
+                let address = Address { service: name.clone(), index, partition: partition.id(), share };
+                Some(Arc::new(Slot::new(Arc::new(address))))
+            });
+            let served = Served { service: service.clone(), slots: slots.collect() };
+            if table.insert(service.name, served).is_some() {
+                return Err(Error::invalid(format!(
+                    "two services have the name {:?}: give one another by `name = \"..\"` in its attribute",
+                    service.name
+                )));
+            }
+        }
+        Ok(Self { services: table, stop: watch::Sender::new(false), scope: Scope::new() })
+    }
+
+    /// Starts to serve: the objects reach each other by `router`.
+    pub fn serve(&self, node: NodeId, services: Vec<Serving>, router: Arc<dyn Router>) {
+        for Serving { service, partitions } in services {
+            let Some(served) = self.services.get(service.name) else { continue };
+            for (slot, partition) in served.slots.iter().zip(partitions) {
+                let services = Services::new(router.clone());
+                let post = Post { node, partition, slot: slot.clone(), services, stop: self.stop.subscribe() };
+                drop(self.scope.spawn((service.attend)(post)));
+            }
+        }
+    }
+
+    /// Stops in order: no call is admitted any more, `run` is cancelled, and what is under way gets a grace period to end.
+    pub async fn stop(&self) {
+        self.stop.send_replace(true);
+        self.vacate();
+        self.scope.ended().await;
+        self.kill();
+    }
+
+    /// Stops everything where it stands.
+    pub fn kill(&self) {
+        self.stop.send_replace(true);
+        // First, because they hold what runs.
+        self.scope.stop();
+        self.vacate();
+    }
+
+    fn vacate(&self) {
+        self.services.values().flat_map(|served| &served.slots).for_each(|slot| slot.put(Occupant::Stopped));
+    }
+
+    fn choose(&self, wanted: &Wanted<'_>) -> Result<&Served> {
+        match wanted.service {
+            Some(name) => self.by_name(name, wanted),
+            None => self.by_interface(wanted),
+        }
+    }
+
+    fn by_name(&self, name: &str, wanted: &Wanted<'_>) -> Result<&Served> {
+        let served = self.services.get(name).ok_or_else(|| {
+            let known: Vec<_> = self.services.keys().copied().collect();
+            Error::new(
+                ErrorKind::NotFound,
+                format!("there is no service {name:?} on this node: it has {}", or_none(&known)),
+            )
+        })?;
+        if served.offers(wanted.object) {
+            return Ok(served);
+        }
+        Err(Error::invalid(format!(
+            "service {name} does not implement {}: add it to `implements(..)` in its attribute",
+            wanted.interface
+        )))
+    }
+
+    fn by_interface(&self, wanted: &Wanted<'_>) -> Result<&Served> {
+        let mut offering = self.services.values().filter(|served| served.offers(wanted.object));
+        let Some(first) = offering.next() else {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!(
+                    "no service on this node implements {}: start one that does by `Node::builder().service::<..>()`",
+                    wanted.interface
+                ),
+            ));
+        };
+        let others: Vec<_> = offering.map(|served| served.service.name).collect();
+        if others.is_empty() {
+            return Ok(first);
+        }
+        Err(Error::invalid(format!(
+            "{} is implemented by {} and by {}: say which by `service_named`",
+            wanted.interface,
+            first.service.name,
+            others.join(", ")
+        )))
+    }
+}
+
+impl Served {
+    fn offers(&self, object: TypeId) -> bool {
+        self.service.interfaces.iter().any(|interface| interface.object == object)
+    }
+}
+
+impl Router for Directory {
+    fn resolve(&self, wanted: &Wanted<'_>, key: &PartitionKey) -> Result<Arc<Address>> {
+        let served = self.choose(wanted)?;
+        let index = served
+            .service
+            .partitioning
+            .partition_of(key)
+            .map_err(|error| Error::new(error.kind(), format!("service {}: {error}", served.service.name)))?;
+        Ok(served.slots[index as usize].address().clone())
+    }
+
+    fn route(&self, address: &Address) -> Result<Route> {
+        let slot = self.services.get(&*address.service).and_then(|served| served.slots.get(address.index as usize));
+        let slot = slot
+            .filter(|slot| **slot.address() == *address)
+            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{address} is not on this node")))?;
+        Ok(Route::Local(slot.clone()))
+    }
+}
+
+fn or_none(names: &[&str]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

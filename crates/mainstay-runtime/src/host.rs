@@ -1,0 +1,36 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+/// A call that is being carried out, wherever it is polled.
+pub type Turn<R> = Pin<Box<dyn Future<Output = R> + Send>>;
+
+/// The arguments of a method that takes `&self` and returns an `R`, and the way to that method of a type.
+pub trait SharedMethod<T, R>: Send + 'static {
+    /// Calls the method.
+    fn invoke(self, target: &T) -> impl Future<Output = R> + Send;
+}
+
+/// The arguments of a method that takes `&mut self` and returns an `R`, and the way to that method of a type.
+pub trait ExclusiveMethod<T, R>: Send + 'static {
+    /// Calls the method.
+    fn invoke(self, target: &mut T) -> impl Future<Output = R> + Send;
+}
+
+/// What holds an object that can be called, and decides when a call runs.
+///
+/// Everything between an interface and an object is in its hands, with both types known: an interface is implemented for
+/// every host of a type that implements it, so that a call costs one allocation and one call through a table.
+pub trait Host: Send + Sync + Sized + 'static {
+    /// The type of the object.
+    type Target: Send + Sync + 'static;
+
+    /// Runs a method beside others.
+    fn shared<R: Send + 'static, M: SharedMethod<Self::Target, R>>(self: Arc<Self>, method: M) -> Turn<R>;
+}
+
+/// A host that can also give an object to one call alone.
+pub trait ExclusiveHost: Host {
+    /// Runs a method alone.
+    fn exclusive<R: Send + 'static, M: ExclusiveMethod<Self::Target, R>>(self: Arc<Self>, method: M) -> Turn<R>;
+}

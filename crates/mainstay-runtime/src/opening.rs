@@ -1,0 +1,55 @@
+use mainstay_core::Result;
+use mainstay_state::{Collection, StateManager, Transaction};
+
+use crate::context::ServiceContext;
+
+/// What a service's object is made from, in the transaction that creates its collections.
+pub struct Opening<'t> {
+    pub(crate) state: &'t StateManager,
+    pub(crate) transaction: &'t mut Transaction,
+    pub(crate) context: &'t ServiceContext,
+}
+
+impl Opening<'_> {
+    /// Opens a collection, creating it if it is not there.
+    ///
+    /// # Errors
+    /// `Invalid` if a collection of that name and another type is there.
+    pub async fn collection<C: Collection>(&mut self, name: &str) -> Result<C> {
+        C::open(self.state, self.transaction, name).await
+    }
+
+    /// The state of the partition.
+    pub fn state_manager(&self) -> StateManager {
+        self.state.clone()
+    }
+
+    /// What the object can know of where it is.
+    pub fn context(&self) -> ServiceContext {
+        self.context.clone()
+    }
+
+    /// The value of a field that is not kept.
+    pub fn plain<T: PlainField>(&self) -> T {
+        T::initial()
+    }
+}
+
+/// A field of a service that lives as long as the object: it starts as its default.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a field of a service",
+    label = "neither a collection nor `Default`",
+    note = "a field that is not kept starts as its default: implement `Default` for `{Self}`",
+    note = "if `{Self}` is a collection by another name, write `#[service(collection)]` on the field"
+)]
+pub trait PlainField {
+    /// The first value.
+    fn initial() -> Self;
+}
+
+#[diagnostic::do_not_recommend]
+impl<T: Default> PlainField for T {
+    fn initial() -> Self {
+        T::default()
+    }
+}

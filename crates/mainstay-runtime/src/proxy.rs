@@ -1,0 +1,46 @@
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use mainstay_core::time::Duration;
+
+use crate::caller::Caller;
+
+/// What all proxies have in common. Implemented by `#[interface]`.
+pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
+    /// The methods of the interface, on an object of unknown type.
+    #[doc(hidden)]
+    type Object: ?Sized + Send + Sync + 'static;
+
+    /// The name of the interface.
+    const INTERFACE: &'static str;
+
+    #[doc(hidden)]
+    fn from_caller(caller: Caller) -> Self;
+
+    #[doc(hidden)]
+    fn caller(&self) -> &Caller;
+
+    /// The same proxy with another time limit for its calls.
+    ///
+    /// A call that has not begun by then fails with `Timeout`, and nothing has happened. One that is under way fails with
+    /// `OutcomeUnknown`: nobody waits for it any more, and it runs to its end.
+    #[must_use]
+    fn with_timeout(&self, timeout: Duration) -> Self {
+        Self::from_caller(self.caller().with_timeout(timeout))
+    }
+}
+
+/// An interface that a host can offer. Implemented by `#[interface]` for all hosts whose object implements the trait.
+pub trait Offered<H>: Proxy {
+    /// The host behind the methods of the interface.
+    fn object(host: Arc<H>) -> Arc<Self::Object>;
+}
+
+/// An interface whose methods all take `&self`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` belongs to an interface with a method that takes `&mut self`, which a service cannot have",
+    label = "this interface has a method that takes `&mut self`",
+    note = "calls to a service run beside each other: take `&self` in every method and keep what changes in collections",
+    note = "if each call must have the object to itself, it is an actor"
+)]
+pub trait SharedInterface: Proxy {}

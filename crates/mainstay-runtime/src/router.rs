@@ -1,0 +1,105 @@
+use std::any::TypeId;
+use std::fmt;
+use std::sync::Arc;
+
+use mainstay_core::partitioning::{PartitionKey, Share};
+use mainstay_core::{PartitionId, Result};
+
+use crate::caller::Caller;
+use crate::proxy::{Proxy, SharedInterface};
+use crate::slot::Slot;
+
+/// The way to partitions: a seam. On one node it is the [`Directory`](crate::Directory) of what is served there; in a
+/// cluster it also knows what is served elsewhere.
+///
+/// To be correct:
+/// - An address that was given for a key stays good: it names the partition, not where it is now.
+/// - A route is looked up for every call, and must not wait: what is not known yet is for the call to wait for.
+pub trait Router: fmt::Debug + Send + Sync + 'static {
+    /// The partition of a service that a key belongs to.
+    ///
+    /// # Errors
+    /// `NotFound` if no service is like that, `Invalid` if several are or if the key does not fit.
+    fn resolve(&self, wanted: &Wanted<'_>, key: &PartitionKey) -> Result<Arc<Address>>;
+
+    /// Where a partition is now.
+    ///
+    /// # Errors
+    /// `Fatal` once the node has stopped.
+    fn route(&self, address: &Address) -> Result<Route>;
+}
+
+/// A service, by what a caller knows of it.
+#[derive(Debug, Clone)]
+pub struct Wanted<'n> {
+    /// The name of the service, where the caller gives one.
+    pub service: Option<&'n str>,
+    /// The name of the interface.
+    pub interface: &'static str,
+    /// The interface's own type, which tells two of one name apart.
+    pub object: TypeId,
+}
+
+/// A partition of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Address {
+    /// The name of the service.
+    pub service: Arc<str>,
+    /// The number of the partition within the service.
+    pub index: u32,
+    /// The partition.
+    pub partition: PartitionId,
+    /// What the partition is responsible for.
+    pub share: Share,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "service {} (partition {}: {})", self.service, self.partition, self.share)
+    }
+}
+
+/// Where a partition is.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Route {
+    /// In this process, behind this slot.
+    Local(Arc<Slot>),
+}
+
+/// All services that can be called from here. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Services {
+    router: Arc<dyn Router>,
+}
+
+impl Services {
+    /// The services that a router leads to.
+    pub fn new(router: Arc<dyn Router>) -> Self {
+        Self { router }
+    }
+
+    /// A proxy to the partition of a key, of the one service that implements the interface.
+    ///
+    /// # Errors
+    /// `NotFound` if no service implements the interface, `Invalid` if several do or if the key does not fit the
+    /// partitions of the service.
+    pub fn service<P: Proxy + SharedInterface>(&self, key: impl Into<PartitionKey>) -> Result<P> {
+        self.find(None, &key.into())
+    }
+
+    /// A proxy to the partition of a key, of a service by its name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such service, `Invalid` if it does not implement the interface or if the key does not fit
+    /// its partitions.
+    pub fn service_named<P: Proxy + SharedInterface>(&self, name: &str, key: impl Into<PartitionKey>) -> Result<P> {
+        self.find(Some(name), &key.into())
+    }
+
+    fn find<P: Proxy>(&self, service: Option<&str>, key: &PartitionKey) -> Result<P> {
+        let wanted = Wanted { service, interface: P::INTERFACE, object: TypeId::of::<P::Object>() };
+        let address = self.router.resolve(&wanted, key)?;
+        Ok(P::from_caller(Caller::new(self.router.clone(), address)))
+    }
+}

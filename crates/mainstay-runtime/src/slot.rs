@@ -1,0 +1,211 @@
+use std::any::{Any, TypeId};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mainstay_core::task::Scope;
+use mainstay_core::time::{self, Instant};
+use mainstay_core::{Error, ErrorKind, NodeId, Result};
+use tokio::sync::watch;
+
+use crate::router::Address;
+
+/// How many calls of one partition may run or wait at a time; beyond it is `Overloaded`. Each holds its arguments and
+/// mostly a task.
+pub const CALLS_PER_PARTITION_MAX: usize = 16_384;
+
+/// The place of a partition's object on this node. It is there whether or not the object is, and is what calls wait at.
+pub struct Slot {
+    address: Arc<Address>,
+    occupant: watch::Sender<Occupant>,
+    calls: AtomicUsize,
+}
+
+/// What is in a slot.
+#[derive(Clone)]
+pub(crate) enum Occupant {
+    /// Nothing yet: the partition has no primary that is known of.
+    Awaited,
+    /// Nothing: the primary is on another node.
+    Elsewhere(NodeId),
+    /// An object that is being opened.
+    Opening,
+    /// An object that could not be opened; it is tried again.
+    Failed { kind: ErrorKind, why: Arc<str> },
+    /// An object.
+    Open(Arc<Opened>),
+    /// Nothing any more: the node has stopped.
+    Stopped,
+}
+
+/// An object as calls see it.
+pub(crate) struct Opened {
+    /// The object behind each of its interfaces: an `Arc` of the interface's own type.
+    pub(crate) interfaces: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
+    /// Where its calls run.
+    pub(crate) scope: Scope,
+}
+
+impl fmt::Debug for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let occupant = match &*self.occupant.borrow() {
+            Occupant::Awaited => "awaited",
+            Occupant::Elsewhere(_) => "elsewhere",
+            Occupant::Opening => "opening",
+            Occupant::Failed { .. } => "failed",
+            Occupant::Open(_) => "open",
+            Occupant::Stopped => "stopped",
+        };
+        write!(f, "Slot({}, {occupant}, {} calls)", self.address, self.calls.load(Ordering::Relaxed))
+    }
+}
+
+impl Slot {
+    pub(crate) fn new(address: Arc<Address>) -> Self {
+        Self { address, occupant: watch::Sender::new(Occupant::Awaited), calls: AtomicUsize::new(0) }
+    }
+
+    /// The partition whose place this is.
+    pub fn address(&self) -> &Arc<Address> {
+        &self.address
+    }
+
+    /// What is in the slot.
+    pub(crate) fn occupant(&self) -> Occupant {
+        self.occupant.borrow().clone()
+    }
+
+    /// Changes what is in the slot, for good once it has stopped.
+    pub(crate) fn put(&self, occupant: Occupant) {
+        self.occupant.send_if_modified(|current| {
+            if matches!(current, Occupant::Stopped) {
+                return false;
+            }
+            *current = occupant;
+            true
+        });
+    }
+
+    /// Admits a call once there is an object.
+    pub(crate) async fn enter(self: &Arc<Self>, method: &'static str, deadline: Option<Instant>) -> Result<Ticket> {
+        let count = Count::new(self)?;
+        let ready = self.settled(&self.occupant.borrow());
+        let opened = match ready {
+            Some(settled) => settled?,
+            None => match deadline {
+                None => self.wait().await?,
+                Some(deadline) => match time::timeout_at(deadline, self.wait()).await {
+                    Ok(settled) => settled?,
+                    Err(time::Elapsed) => return Err(self.late(method)),
+                },
+            },
+        };
+        Ok(Ticket { opened, method, count })
+    }
+
+    /// Waits for an object, or for the certainty that there will be none.
+    async fn wait(&self) -> Result<Arc<Opened>> {
+        let mut occupant = self.occupant.subscribe();
+        loop {
+            if let Some(settled) = self.settled(&occupant.borrow_and_update()) {
+                return settled;
+            }
+            if occupant.changed().await.is_err() {
+                return Err(self.stopped());
+            }
+        }
+    }
+
+    /// What a call gets from this occupant; `None` if it is worth waiting.
+    fn settled(&self, occupant: &Occupant) -> Option<Result<Arc<Opened>>> {
+        match occupant {
+            Occupant::Open(opened) => Some(Ok(opened.clone())),
+            Occupant::Awaited | Occupant::Opening => None,
+            Occupant::Elsewhere(node) => Some(Err(Error::new(
+                ErrorKind::NotPrimary { hint: Some(*node) },
+                format!("{} is not on this node: its primary is on node {node}", self.address),
+            ))),
+            Occupant::Failed { kind, why } => {
+                Some(Err(Error::new(*kind, format!("{} cannot be opened: {why}; it is tried again", self.address))))
+            }
+            Occupant::Stopped => Some(Err(self.stopped())),
+        }
+    }
+
+    pub(crate) fn stopped(&self) -> Error {
+        Error::fatal(format!("{} is gone, because its node has stopped: start it again", self.address))
+    }
+
+    fn late(&self, method: &str) -> Error {
+        let (kind, why) = match &*self.occupant.borrow() {
+            Occupant::Awaited => (ErrorKind::NotPrimary { hint: None }, "no node is known to be its primary"),
+            _ => (ErrorKind::Timeout, "it is still being opened"),
+        };
+        Error::new(kind, format!("`{method}` of {} was not begun within the time limit: {why}; retry", self.address))
+    }
+}
+
+/// The right to make a call, with what it needs while it runs.
+pub(crate) struct Ticket {
+    opened: Arc<Opened>,
+    method: &'static str,
+    count: Count,
+}
+
+impl Ticket {
+    /// The object behind an interface.
+    pub(crate) fn object<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<O>> {
+        let (_, object) = self.opened.interfaces.iter().find(|(interface, _)| *interface == TypeId::of::<O>())?;
+        object.downcast_ref::<Arc<O>>().cloned()
+    }
+
+    /// Where the call runs.
+    pub(crate) fn scope(&self) -> &Scope {
+        &self.opened.scope
+    }
+
+    /// What is called, for messages.
+    pub(crate) fn subject(&self) -> Subject {
+        Subject { method: self.method, address: self.count.slot.address.clone() }
+    }
+}
+
+/// A method of a partition, in words.
+pub(crate) struct Subject {
+    method: &'static str,
+    address: Arc<Address>,
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` of {}", self.method, self.address)
+    }
+}
+
+/// One call of a slot, counted.
+struct Count {
+    slot: Arc<Slot>,
+}
+
+impl Count {
+    fn new(slot: &Arc<Slot>) -> Result<Self> {
+        let before = slot.calls.fetch_add(1, Ordering::Relaxed);
+        let count = Self { slot: slot.clone() };
+        if before < CALLS_PER_PARTITION_MAX {
+            return Ok(count);
+        }
+        Err(Error::new(
+            ErrorKind::Overloaded,
+            format!(
+                "{} has {CALLS_PER_PARTITION_MAX} calls already (CALLS_PER_PARTITION_MAX): slow down and retry",
+                slot.address
+            ),
+        ))
+    }
+}
+
+impl Drop for Count {
+    fn drop(&mut self) {
+        self.slot.calls.fetch_sub(1, Ordering::Relaxed);
+    }
+}

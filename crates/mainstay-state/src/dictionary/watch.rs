@@ -1,0 +1,131 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::{Result, SequenceNumber};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Dictionary;
+use super::range::decode_key;
+use crate::entry::Entry;
+use crate::watch::{CollectionChanges, RawChange};
+
+/// What one commit changed in a dictionary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed<K, V> {
+    /// The commit's place in the order: what [`Transaction::commit`](crate::Transaction::commit) returned for it.
+    pub sequence_number: SequenceNumber,
+    /// What it changed: first a clear, if there was one, then entries in the order of their keys.
+    pub changes: Vec<Change<K, V>>,
+}
+
+/// A change of a dictionary.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change<K, V> {
+    /// A key got a value.
+    Set {
+        /// The key.
+        key: K,
+        /// The value before; `None` if the key was not there.
+        old: Option<Arc<V>>,
+        /// The value since.
+        new: Arc<V>,
+    },
+    /// A key was removed, by somebody or because its time had come.
+    Removed {
+        /// The key.
+        key: K,
+        /// The value that it had.
+        old: Option<Arc<V>>,
+    },
+    /// All keys were removed.
+    Cleared,
+}
+
+/// The commits that change a dictionary, in order, each exactly once.
+///
+/// It reads the partition's log: nothing is missed between two calls of [`next`](Watch::next), however long that takes,
+/// and who was away goes on where it was with [`watch_after`](Dictionary::watch_after).
+///
+/// ```
+/// # use mainstay_state::{Change, Dictionary, StateManager};
+/// # async fn run(state: StateManager) -> mainstay_core::Result<()> {
+/// let ages: Dictionary<String, u32> = state.collection("ages").await?;
+/// let mut watch = ages.watch().await?;
+/// let mut tx = state.begin();
+/// ages.set(&mut tx, "anna".into(), 41).await?;
+/// let number = tx.commit().await?;
+///
+/// let changed = watch.next().await?;
+/// assert_eq!(changed.sequence_number, number);
+/// assert_eq!(changed.changes, [Change::Set { key: "anna".to_owned(), old: None, new: 41.into() }]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Watch<K, V> {
+    changes: CollectionChanges,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K, V> Dictionary<K, V>
+where
+    K: Serialize + DeserializeOwned + Send + 'static,
+    V: Serialize + DeserializeOwned + Send + Sync + 'static,
+{
+    /// Follows the changes that are committed from now on.
+    ///
+    /// # Errors
+    /// `NotPrimary`; `NotFound` if the dictionary was dropped.
+    pub async fn watch(&self) -> Result<Watch<K, V>> {
+        Ok(Watch { changes: CollectionChanges::new(&self.handle, None).await?, types: PhantomData })
+    }
+
+    /// Follows the changes that were committed after a place in the order: that of a commit, of a
+    /// [snapshot](crate::Transaction::snapshot_number), or of another [`Watch`].
+    ///
+    /// # Errors
+    /// `TooOld` if the log no longer has what follows: enumerate the dictionary, and watch from the number of that
+    /// snapshot. `NotPrimary`; `NotFound` if the dictionary was dropped.
+    pub async fn watch_after(&self, number: SequenceNumber) -> Result<Watch<K, V>> {
+        Ok(Watch { changes: CollectionChanges::new(&self.handle, Some(number)).await?, types: PhantomData })
+    }
+}
+
+impl<K, V> Watch<K, V>
+where
+    K: DeserializeOwned,
+    V: Serialize + DeserializeOwned + Send + Sync + 'static,
+{
+    /// Waits for the next commit that changes the dictionary. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// `TooOld` if this was too slow, and the log no longer has what follows; `NotFound` when the dictionary was dropped;
+    /// `Fatal` when the replica has stopped. A key or value that cannot be read is named.
+    pub async fn next(&mut self) -> Result<Changed<K, V>> {
+        let (sequence_number, changes) = self.changes.next().await?;
+        let changes = changes.into_iter().map(|change| self.read(change)).collect::<Result<_>>()?;
+        Ok(Changed { sequence_number, changes })
+    }
+
+    /// Where to go on after what was delivered: the number to give to [`watch_after`](Dictionary::watch_after) another time.
+    pub fn position(&self) -> SequenceNumber {
+        self.changes.position()
+    }
+
+    fn read(&self, change: RawChange) -> Result<Change<K, V>> {
+        let RawChange::Entry { key: raw, old, new } = change else { return Ok(Change::Cleared) };
+        let key = decode_key(self.changes.handle(), &raw)?;
+        let old = old.map(|old| self.value(&raw, old)).transpose()?;
+        Ok(match new {
+            Some(new) => Change::Set { key, old, new: self.value(&raw, new)? },
+            None => Change::Removed { key, old },
+        })
+    }
+
+    fn value(&self, key: &Bytes, stored: Bytes) -> Result<Arc<V>> {
+        let value = Entry::decode::<V>(stored).and_then(|entry| entry.value());
+        value.map_err(|error| self.changes.handle().explain(key, error))
+    }
+}

@@ -1,0 +1,163 @@
+//! Following what is committed to a dictionary.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod support;
+
+use std::sync::Arc;
+
+use mainstay_core::{ErrorKind, Level, SequenceNumber};
+use mainstay_state::{Change, Changed, Dictionary, StateManager};
+use support::{TestNode, on_every_level};
+
+type Ages = Dictionary<String, u32>;
+
+async fn ages(state: &StateManager) -> Ages {
+    state.collection("ages").await.unwrap()
+}
+
+async fn set(state: &StateManager, ages: &Ages, key: &str, value: u32) -> SequenceNumber {
+    let mut tx = state.begin();
+    ages.set(&mut tx, key.into(), value).await.unwrap();
+    tx.commit().await.unwrap()
+}
+
+fn was_set(key: &str, old: Option<u32>, new: u32) -> Change<String, u32> {
+    Change::Set { key: key.into(), old: old.map(Arc::new), new: new.into() }
+}
+
+#[tokio::test]
+async fn every_commit_is_seen_with_what_it_changed() {
+    on_every_level(async |state| {
+        let ages = ages(&state).await;
+        let others: Ages = state.collection("others").await.unwrap();
+        set(&state, &ages, "before", 1).await;
+        let mut watch = ages.watch().await.unwrap();
+        set(&state, &others, "anna", 7).await;
+        let first = set(&state, &ages, "anna", 1).await;
+
+        let mut tx = state.begin();
+        ages.set(&mut tx, "anna".into(), 2).await.unwrap();
+        ages.add(&mut tx, "bert".into(), 3).await.unwrap();
+        ages.remove(&mut tx, "before").await.unwrap();
+        others.set(&mut tx, "anna".into(), 8).await.unwrap();
+        let second = tx.commit().await.unwrap();
+        let mut undone = state.begin();
+        ages.set(&mut undone, "anna".into(), 99).await.unwrap();
+        drop(undone);
+
+        let mut tx = state.begin();
+        ages.clear(&mut tx).await.unwrap();
+        ages.add(&mut tx, "carl".into(), 4).await.unwrap();
+        let third = tx.commit().await.unwrap();
+
+        let next = watch.next().await.unwrap();
+        assert_eq!(next, Changed { sequence_number: first, changes: vec![was_set("anna", None, 1)] });
+        let next = watch.next().await.unwrap();
+        let removed = Change::Removed { key: "before".into(), old: Some(1.into()) };
+        let changes = vec![was_set("anna", Some(1), 2), removed, was_set("bert", None, 3)];
+        assert_eq!(next, Changed { sequence_number: second, changes });
+        let next = watch.next().await.unwrap();
+        let changes = vec![Change::Cleared, was_set("carl", None, 4)];
+        assert_eq!(next, Changed { sequence_number: third, changes });
+
+        let mut pending = Box::pin(watch.next());
+        assert!(futures_util::poll!(&mut pending).is_pending());
+        drop(pending);
+        set(&state, &ages, "carl", 5).await;
+        assert_eq!(watch.next().await.unwrap().changes, [was_set("carl", Some(4), 5)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn who_was_away_goes_on_where_it_was() {
+    let node = TestNode::start().await;
+    for level in [Level::Persisted, Level::Volatile] {
+        let state = node.state(level).await;
+        let ages = ages(&state).await;
+        let start = set(&state, &ages, "anna", 0).await;
+        for value in 1..10 {
+            set(&state, &ages, "anna", value).await;
+        }
+        let mut watch = ages.watch_after(start).await.unwrap();
+        for value in 1..10 {
+            if value == 5 {
+                // As if the process had ended and remembered where it was.
+                watch = ages.watch_after(watch.position()).await.unwrap();
+            }
+            assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", Some(value - 1), value)]);
+        }
+    }
+    node.host.stop().await;
+}
+
+#[tokio::test]
+async fn a_watch_goes_on_after_a_restart() {
+    let node = TestNode::start().await;
+    let state = node.state(Level::Persisted).await;
+    let ages_before = ages(&state).await;
+    let start = set(&state, &ages_before, "anna", 1).await;
+    set(&state, &ages_before, "anna", 2).await;
+    drop((state, ages_before));
+    let node = node.restart().await;
+    let state = node.state(Level::Persisted).await;
+    let ages = ages(&state).await;
+    let mut watch = ages.watch_after(start).await.unwrap();
+    set(&state, &ages, "bert", 3).await;
+    assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", Some(1), 2)]);
+    assert_eq!(watch.next().await.unwrap().changes, [was_set("bert", None, 3)]);
+    drop((watch, state, ages));
+    node.host.stop().await;
+}
+
+#[tokio::test]
+async fn a_snapshot_and_what_follows_it_leave_no_gap() {
+    on_every_level(async |state| {
+        let ages = ages(&state).await;
+        // Level none keeps a history once somebody has watched.
+        drop(ages.watch().await.unwrap());
+        set(&state, &ages, "anna", 1).await;
+        let mut tx = state.begin();
+        let all: Vec<(String, Arc<u32>)> = ages.all().entries(&mut tx).await.unwrap().collect().await.unwrap();
+        let number = tx.snapshot_number().unwrap();
+        drop(tx);
+        assert_eq!(all, [("anna".into(), 1.into())]);
+        set(&state, &ages, "anna", 2).await;
+        let mut watch = ages.watch_after(number).await.unwrap();
+        assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", Some(1), 2)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_the_log_no_longer_has_is_too_old() {
+    let node = TestNode::start().await;
+    let state = node.state(Level::None).await;
+    let ages = ages(&state).await;
+    let start = set(&state, &ages, "anna", 1).await;
+    set(&state, &ages, "anna", 2).await;
+    let error = ages.watch_after(start).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooOld);
+    assert!(error.to_string().contains(r#"watching dictionary "ages""#), "{error}");
+    assert!(error.to_string().contains("snapshot"), "{error}");
+    drop((state, ages));
+    node.host.stop().await;
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_its_dictionary_is_dropped() {
+    on_every_level(async |state| {
+        let ages = ages(&state).await;
+        set(&state, &ages, "anna", 1).await;
+        let mut watch = ages.watch().await.unwrap();
+        let mut tx = state.begin();
+        state.drop_collection(&mut tx, "ages").await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(watch.next().await.unwrap().changes, [Change::Cleared]);
+        let error = watch.next().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!(error.to_string(), r#"dictionary "ages" was dropped: there is nothing more to watch"#);
+        assert_eq!(ages.watch().await.unwrap_err().kind(), ErrorKind::NotFound);
+    })
+    .await;
+}

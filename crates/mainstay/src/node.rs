@@ -1,0 +1,3 @@
+//! A process that takes part in the system.
+
+pub use mainstay_node::{DATA_DIR_DEFAULT, Node, NodeBuilder};

@@ -1,0 +1,10 @@
+//! Services from end to end: a node, its partitions, the objects in them and the calls that reach them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod calls;
+mod harness;
+mod keys;
+mod registry;
+mod roles;
+mod running;
+mod stopping;

@@ -1,0 +1,166 @@
+//! A partition that changes hands: its object follows the primary.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mainstay::partition::SimDisk;
+use mainstay::prelude::*;
+use mainstay::{NodeId, PartitionId, ReplicaId, SetId};
+use mainstay_core::task::Scope;
+use mainstay_core::time::{self, Duration};
+use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
+use mainstay_runtime::{Directory, ServiceType, Services, Serving};
+use mainstay_store::log::{Driver, SyncDelay};
+
+const SET: SetId = SetId { level: Level::Persisted, number: 0 };
+const PARTITION: PartitionId = PartitionId(0);
+
+#[interface]
+trait Owner {
+    async fn add(&self, n: u64) -> Result<u64>;
+    async fn runs(&self) -> Result<(u64, u64)>;
+    async fn hang(&self) -> Result<()>;
+}
+
+#[derive(Service)]
+#[service(implements(Owner), partitions = singleton, run)]
+struct OwnerService {
+    numbers: Dictionary<String, u64>,
+    state: StateManager,
+    context: ServiceContext,
+}
+
+impl OwnerService {
+    async fn bump(&self, name: &str, n: u64) -> Result<u64> {
+        self.state
+            .transact(async |mut tx| {
+                let sum = self.numbers.get_for_update(&mut tx, name).await?.map_or(0, |sum| *sum) + n;
+                self.numbers.set(&mut tx, name.to_owned(), sum).await?;
+                Ok(sum)
+            })
+            .await
+    }
+
+    async fn run(&self, ctx: ServiceContext) -> Result<()> {
+        self.bump("runs", 1).await?;
+        ctx.cancelled().await;
+        Ok(())
+    }
+}
+
+impl Owner for OwnerService {
+    async fn add(&self, n: u64) -> Result<u64> {
+        self.bump("sum", n).await
+    }
+
+    async fn runs(&self) -> Result<(u64, u64)> {
+        Ok((self.context.epoch().0, self.bump("runs", 0).await?))
+    }
+
+    async fn hang(&self) -> Result<()> {
+        std::future::pending().await
+    }
+}
+
+/// A process with a directory of its own, as `mainstay-node` puts it together.
+struct Process {
+    host: Host,
+    directory: Arc<Directory>,
+    owner: OwnerRef,
+}
+
+impl Process {
+    async fn start(network: &InProcessNetwork, number: u64) -> Self {
+        let node = NodeId(number);
+        let mut options = HostOptions { sets_per_level: 1, ..HostOptions::new(node) };
+        options.log.segment_bytes = 256 << 10;
+        options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
+        options.store.cache_bytes_max = 8 << 20;
+        let disk = Arc::new(SimDisk::new(number));
+        let host = Host::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
+        let handler = host.clone();
+        network.attach(
+            node,
+            Scope::new(),
+            Arc::new(move |set, request| {
+                let host = handler.clone();
+                Box::pin(async move { host.receive(set, request).await })
+            }),
+        );
+        let all: Vec<NodeId> = (1..=number).map(NodeId).collect();
+        match number {
+            1 => host.found().await.unwrap(),
+            _ => host.join(&all).await.unwrap(),
+        }
+        let service = ServiceType::of::<OwnerService>().unwrap();
+        let serving = vec![Serving { service, partitions: vec![host.partition(SET.level, PARTITION)] }];
+        let directory = Arc::new(Directory::new(&serving).unwrap());
+        directory.serve(node, serving, directory.clone());
+        let owner = Services::new(directory.clone()).service(()).unwrap();
+        Self { host, directory, owner }
+    }
+
+    fn partition(&self) -> Partition {
+        self.host.partition(SET.level, PARTITION)
+    }
+
+    async fn is(&self, role: Role) {
+        let settled = async {
+            self.partition()
+                .watch()
+                .wait_for(|standing| standing.role == role && standing.primary.is_some())
+                .await
+                .unwrap();
+        };
+        time::timeout(Duration::from_secs(60), settled).await.expect("a role within a minute");
+    }
+
+    async fn hand_over(&self, to: &Process) {
+        let replica = to.host.replica(SET).unwrap().status().identity.replica;
+        assert_ne!(replica, ReplicaId(0));
+        self.host.replica(SET).unwrap().hand_over(replica).await.unwrap();
+        to.is(Role::Primary).await;
+        self.is(Role::Secondary).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_and_its_run_follow_the_primary() {
+    let network = InProcessNetwork::new();
+    let one = Process::start(&network, 1).await;
+    let two = Process::start(&network, 2).await;
+    let three = Process::start(&network, 3).await;
+    one.is(Role::Primary).await;
+
+    assert_eq!(one.owner.add(5).await.unwrap(), 5);
+    let (first_epoch, runs) = one.owner.runs().await.unwrap();
+    assert_eq!(runs, 1);
+    for elsewhere in [&two, &three] {
+        let error = elsewhere.owner.add(1).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotPrimary { hint: Some(NodeId(1)) }, "{error}");
+    }
+
+    // A call that does not end is dropped with the object, and its caller hears of it.
+    let hanging = one.owner.clone();
+    let hanging = mainstay_core::task::spawn(async move { hanging.hang().await });
+    one.hand_over(&two).await;
+    assert_eq!(two.owner.add(5).await.unwrap(), 10);
+    let (second_epoch, runs) = two.owner.runs().await.unwrap();
+    assert!(second_epoch > first_epoch, "the fencing token grows");
+    assert_eq!(runs, 2);
+    let error = one.owner.add(1).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotPrimary { hint: Some(NodeId(2)) }, "{error}");
+    assert_eq!(hanging.await.unwrap().unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+
+    // Back again: the state can be opened anew, because nothing of the first object is left.
+    two.hand_over(&one).await;
+    assert_eq!(one.owner.add(5).await.unwrap(), 15);
+    let (third_epoch, runs) = one.owner.runs().await.unwrap();
+    assert!(third_epoch > second_epoch);
+    assert_eq!(runs, 3);
+
+    for process in [one, two, three] {
+        process.directory.stop().await;
+        process.host.stop().await;
+    }
+}
