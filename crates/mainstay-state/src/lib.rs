@@ -30,6 +30,9 @@ mod layout;
 mod lock;
 mod writes;
 
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
+
 pub use attempt::Attempt;
 pub use collection::Collection;
 pub use concurrent_queue::{CAPACITY_DEFAULT, ConcurrentQueue};
