@@ -71,9 +71,12 @@ impl Stage {
                 // Without `--all-targets`, which would leave the documentation tests out.
                 tally.run(&mut cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]), &mut io::stdout())?;
                 // In release, as people run the simulation: the same seeds, in a fraction of the time.
-                let planted = ["--package", "mainstay-sim", "--features", "planted-bugs", "--test", "planted_bugs"];
-                let args = [&["test", "--release", "--locked"], &planted[..]].concat();
-                tally.run(&mut cargo(&args), &mut io::stdout())
+                for package in ["mainstay-sim", "mainstay-state"] {
+                    let planted = ["--package", package, "--features", "planted-bugs", "--test", "planted_bugs"];
+                    let args = [&["test", "--release", "--locked"], &planted[..]].concat();
+                    tally.run(&mut cargo(&args), &mut io::stdout())?;
+                }
+                Ok(())
             }
         }
     }

@@ -49,6 +49,7 @@ pub use claim::Claim;
 pub use committed::{Committed, Operation};
 pub use host::{Host, HostOptions, SETS_PER_LEVEL};
 pub use in_process::{Handler, InProcessNetwork, Troubles};
+pub use mainstay_store::disk::sim::SimDisk;
 pub use mainstay_store::disk::{Disk, RealDisk};
 pub use mainstay_store::log::LogOptions;
 pub use mainstay_store::state::{DiskStoreOptions, KeyRange, Order, Scan, prefix_successor};

@@ -9,6 +9,7 @@ use crate::layout;
 use crate::lock::LockMode;
 use crate::manager::StateManager;
 use crate::registry::check_name;
+use crate::transaction::Ending;
 
 /// Named switches for upgrades in two phases: recorded durably in the partition, off until switched on.
 ///
@@ -58,6 +59,20 @@ impl GateSet {
     }
 }
 
+/// A gate is on when that is durable, whether or not somebody still waits for it.
+struct SwitchedOn {
+    state: StateManager,
+    name: String,
+}
+
+impl Ending for SwitchedOn {
+    fn committed(self: Box<Self>) {
+        self.state.shared.gates.on.write().insert(self.name);
+    }
+
+    fn undone(self: Box<Self>) {}
+}
+
 impl Gates {
     pub(crate) fn new(state: StateManager) -> Self {
         Self { state }
@@ -85,11 +100,10 @@ impl Gates {
                 tx.lock(&key, LockMode::Exclusive, || format!("gate {name:?}")).await?;
                 if tx.record(&key)?.is_none() {
                     tx.put_record(key, Some(Bytes::from_static(RECORD)));
+                    tx.endings.push(Box::new(SwitchedOn { state: self.state.clone(), name: name.to_owned() }));
                 }
                 Ok(())
             })
-            .await?;
-        self.state.shared.gates.on.write().insert(name.to_owned());
-        Ok(())
+            .await
     }
 }

@@ -30,6 +30,9 @@ mod layout;
 mod lock;
 mod writes;
 
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
+
 pub use attempt::Attempt;
 pub use collection::Collection;
 pub use concurrent_queue::{CAPACITY_DEFAULT, ConcurrentQueue};
@@ -40,6 +43,6 @@ pub use lock::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, Transactio
 pub use mainstay_replica::{Partition, Role, Standing};
 pub use manager::StateManager;
 pub use options::{LOCK_TIMEOUT, RetryOptions, StateOptions, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
-pub use queue::{Items, Queue};
+pub use queue::{Items, Queue, QueueChange, QueueChanged, QueueWatch};
 pub use registry::{CollectionInfo, CollectionKind, NAME_BYTES_MAX};
 pub use transaction::Transaction;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result, contract};
@@ -69,6 +69,9 @@ const RECORD_VERSION: u8 = 1;
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     open: Mutex<HashMap<CollectionId, Arc<Known>>>,
+    /// The first number that nobody was given here. The one of a transaction that was undone is not given again while
+    /// handles and locks of what it created may be around.
+    unused: AtomicU32,
 }
 
 /// A collection that is in use, shared by all of its handles.
@@ -81,13 +84,16 @@ pub(crate) struct Known {
     pub(crate) intent: Bytes,
     /// What queues know besides the store.
     pub(crate) line: Line,
-    /// [`LIVE`], [`GONE`], or the transaction that has created it and has not ended.
+    /// [`LIVE`], [`GONE`], the transaction that has created it and has not ended, or with [`DROPPED`] the one that has
+    /// dropped it and has not ended.
     life: AtomicU64,
 }
 
 /// No transaction has these numbers: they are counted from 1.
 const LIVE: u64 = 0;
 const GONE: u64 = u64::MAX;
+/// Is added to the number of a transaction.
+const DROPPED: u64 = 1 << 63;
 
 impl Known {
     /// Refuses a collection that was dropped, or that only another transaction knows of yet.
@@ -95,7 +101,8 @@ impl Known {
         match self.life.load(Ordering::Acquire) {
             LIVE => Ok(()),
             creator if creator == user.0 => Ok(()),
-            GONE => Err(Error::new(
+            // Who drops it is refused at once. Others wait for its lock, and are told what became of it.
+            life if life == GONE || life == DROPPED | user.0 => Err(Error::new(
                 ErrorKind::NotFound,
                 format!("{self} does not exist: it was dropped, or never committed; open it again"),
             )),
@@ -190,6 +197,8 @@ pub(crate) async fn open(
     let record = Record { id: next_id(tx).await?, kind, key, value };
     tx.put_record(place, Some(encode(&record)?));
     let known = shared.registry.known(name, &record, tx.id().0);
+    // Others who get hold of the handle wait until it is known whether the collection comes to be.
+    tx.lock(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
     tx.endings.push(Box::new(LifeChange { known: known.clone(), if_committed: LIVE, if_undone: GONE }));
     Ok(known)
 }
@@ -203,9 +212,11 @@ async fn next_id(tx: &mut Transaction) -> Result<u32> {
             bytes.as_ref().try_into().map_err(|_| Error::corrupt("the number of the next collection is damaged"))?,
         ),
     };
+    let id = id.max(tx.shared.registry.unused.load(Ordering::Acquire));
     let Some(next) = id.checked_add(1) else {
         return Err(Error::new(ErrorKind::TooLarge, "a partition cannot have had more than 4294967295 collections"));
     };
+    tx.shared.registry.unused.store(next, Ordering::Release);
     tx.put_record(place, Some(Bytes::copy_from_slice(&next.to_be_bytes())));
     Ok(id)
 }
@@ -224,7 +235,10 @@ pub(crate) async fn drop_collection(tx: &mut Transaction, name: &str) -> Result<
     tx.lock(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
     tx.put_record(place, None);
     tx.writes.clear(known.id);
-    tx.endings.push(Box::new(LifeChange { known, if_committed: GONE, if_undone: LIVE }));
+    // What the same transaction has created is gone either way.
+    let if_undone = if known.life.load(Ordering::Acquire) == tx.id().0 { GONE } else { LIVE };
+    known.life.store(DROPPED | tx.id().0, Ordering::Release);
+    tx.endings.push(Box::new(LifeChange { known, if_committed: GONE, if_undone }));
     Ok(())
 }
 

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use futures_util::poll;
 use mainstay_core::time::Duration;
 use mainstay_core::{ErrorKind, Level, task};
-use mainstay_state::{
-    CollectionKind, ConcurrentQueue, Dictionary, Queue, StateManager, Transaction, VALUE_BYTES_MAX,
-};
+use mainstay_state::{CollectionKind, ConcurrentQueue, Dictionary, Queue, StateManager, Transaction, VALUE_BYTES_MAX};
 use support::{LEVELS, TestNode, on_every_level};
 
 type Numbers = Queue<u64>;
@@ -328,9 +326,8 @@ async fn many_producers_and_consumers_lose_and_double_nothing() {
             let (state, queue) = (state.clone(), queue.clone());
             task::spawn(async move {
                 for item in 0..EACH {
-                    let body = async |mut tx: mainstay_state::Attempt| {
-                        queue.enqueue(&mut tx, producer * EACH + item).await
-                    };
+                    let body =
+                        async |mut tx: mainstay_state::Attempt| queue.enqueue(&mut tx, producer * EACH + item).await;
                     state.transact(body).await.unwrap();
                 }
             })
@@ -348,7 +345,7 @@ async fn many_producers_and_consumers_lose_and_double_nothing() {
                         continue;
                     };
                     // One in four is undone, and somebody gets it again.
-                    if *item % 4 == 0 && got.len() % 2 == 0 && *item != u64::MAX {
+                    if *item % 4 == 0 && got.len().is_multiple_of(2) && *item != u64::MAX {
                         drop(tx);
                         got.push((u64::MAX, 0));
                         continue;

@@ -84,7 +84,7 @@ async fn a_time_out_names_the_key_and_who_holds_it() {
     counts.set(&mut holder, "a".into(), 1).await.unwrap();
     tokio::time::advance(Duration::from_secs(3)).await;
     let mut waiter = state.begin();
-    let start = tokio::time::Instant::now();
+    let start = mainstay_core::time::now();
     let error = counts.get(&mut waiter, "a").await.unwrap_err();
     assert_eq!(start.elapsed(), Duration::from_secs(4), "the time limit unless told otherwise");
     assert_eq!(error.kind(), ErrorKind::Timeout);

@@ -7,15 +7,18 @@ use std::task::{Context, Poll, Waker};
 
 use mainstay_core::{Epoch, ErrorKind, Level, PartitionId, Result, SequenceNumber, SetId};
 use mainstay_store::log::{GroupId, LogBatch, MemoryLog, NodeLog};
-use mainstay_store::state::WriteBatch;
+use mainstay_store::state::{MemoryStore, WriteBatch};
 use openraft::EntryPayload;
+use openraft::storage::RaftStateMachine as _;
 
 use crate::changes::Changes;
 use crate::command::{CommandBuilder, last_sequence_number, sequence_number};
+use crate::growth::Growth;
 use crate::log_storage::LogStorage;
 use crate::partition::prefix;
 use crate::progress::Progress;
 use crate::raft::{Command, Entry, log_id};
+use crate::state_machine::StateMachine;
 use crate::wire;
 
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
@@ -174,6 +177,28 @@ async fn what_was_compacted_or_skipped_is_too_old() {
     // A state that is ahead of its log when the replica starts has been replaced, too.
     assert_eq!(Progress::new(10, 6).floor(), 10);
     assert_eq!(Progress::new(10, 10).floor(), 0);
+}
+
+#[tokio::test]
+async fn a_snapshot_that_is_installed_hides_what_the_log_has_below_it() {
+    let machine = |progress: &Arc<Progress>| {
+        let store = Arc::new(MemoryStore::new());
+        StateMachine::new(store, Arc::new(Growth::new(u64::MAX)), progress.clone()).unwrap()
+    };
+    let mut primary = machine(&Arc::new(Progress::new(0, 0)));
+    let entries = (0..10).map(|index| Ok((Entry { log_id: log_id(6, index), payload: EntryPayload::Blank }, None)));
+    primary.apply(futures_util::stream::iter(entries.collect::<Vec<_>>())).await.unwrap();
+    let snapshot = primary.get_current_snapshot().await.unwrap().unwrap();
+
+    let log = Log::new();
+    log.append_payload(EntryPayload::Blank);
+    log.append(5, &[(1, 1)]);
+    let mut behind = log.follow(SequenceNumber(0)).unwrap();
+    let mut replica = machine(&log.progress);
+    replica.install_snapshot(&snapshot.meta, snapshot.snapshot).await.unwrap();
+    assert_eq!(log.progress.next(), 10);
+    assert_eq!(behind.next().await.unwrap_err().kind(), ErrorKind::TooOld, "that entry was never committed");
+    log.follow(last_sequence_number(10)).unwrap();
 }
 
 #[tokio::test]

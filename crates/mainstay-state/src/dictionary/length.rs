@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 
 use super::Dictionary;
 use crate::collection::Handle;
+use crate::entry;
 use crate::layout;
 use crate::lock::LockMode;
 use crate::transaction::Transaction;
@@ -38,24 +39,28 @@ impl Handle {
     pub(crate) fn len(&self, tx: &mut Transaction) -> Result<u64> {
         let (snapshot, now) = tx.snapshot()?;
         let id = self.known.id;
-        let mut stored = 0;
-        if !tx.writes.is_cleared(id) {
+        let is_cleared = tx.writes.is_cleared(id);
+        let mut length = 0;
+        if !is_cleared {
             if let Some(bytes) = snapshot.get(&layout::length(id))? {
                 let bytes: std::result::Result<[u8; 8], _> = bytes.as_ref().try_into();
                 let bytes = bytes.map_err(|_| Error::corrupt(format!("the length of {} is damaged", self.known)))?;
-                stored = i64::from_le_bytes(bytes);
+                length = i64::from_le_bytes(bytes);
             }
-            // Those that have expired and are not yet removed; few, because that happens all the time. What this
-            // transaction has put in their place it counts itself.
+            // Those that have expired and are not yet removed; few, because that happens all the time.
             for place in snapshot.scan(layout::expired(id, now), Order::Ascending)? {
-                let (place, _) = place?;
-                let entry = layout::parse_expiry(&place).map(|(_, key)| key);
-                stored -= i64::from(entry.is_some_and(|key| tx.writes.entry(&key).is_none()));
+                length -= i64::from(layout::parse_expiry(&place?.0).is_some());
             }
         }
-        let own = tx.writes.of(id);
-        let own_expired = own.filter(|(_, write)| write.new.as_ref().is_some_and(|new| new.has_expired(now))).count();
-        let length = stored + tx.writes.length_change(id) - own_expired as i64;
+        // What others have made of a key since the snapshot does not count: it is held against the snapshot, not against
+        // what was committed when this transaction changed it.
+        for (key, write) in tx.writes.of(id) {
+            let before = if is_cleared { None } else { snapshot.get(key)? };
+            let expires = before.as_deref().map(entry::expiry_of).transpose()?;
+            let was_there = expires.is_some_and(|expires| expires.is_none_or(|at| at > now));
+            let is_there = write.new.as_ref().is_some_and(|new| !new.has_expired(now));
+            length += i64::from(is_there) - i64::from(was_there);
+        }
         u64::try_from(length).map_err(|_| Error::corrupt(format!("the length of {} is {length}", self.known)))
     }
 }

@@ -286,7 +286,7 @@ where
         Q: ?Sized + Serialize,
     {
         let key = self.key(key)?;
-        if self.take(tx, &key).await?.is_none() {
+        if self.take(tx, &key, |_| Ok(())).await?.is_none() {
             return Err(Error::new(ErrorKind::NotFound, format!("{} does not exist", self.handle.name_of(&key))));
         }
         Ok(())
@@ -302,8 +302,8 @@ where
         Q: ?Sized + Serialize,
     {
         let key = self.key(key)?;
-        let taken = self.take(tx, &key).await?;
-        self.value(taken.as_ref(), &key)
+        // What cannot be read stays: the caller is not given what would be lost.
+        self.take(tx, &key, Entry::value::<V>).await
     }
 
     /// Removes all keys, as part of the transaction. Waits until nobody else uses the dictionary.
@@ -365,15 +365,21 @@ where
         Ok(None)
     }
 
-    async fn take(&self, tx: &mut Transaction, key: &Bytes) -> Result<Option<Entry>> {
+    /// Removes a key, and returns what is wanted of it if it was there.
+    async fn take<T>(
+        &self,
+        tx: &mut Transaction,
+        key: &Bytes,
+        wanted: impl FnOnce(&Entry) -> Result<T>,
+    ) -> Result<Option<T>> {
         self.lock(tx, key, LockMode::Exclusive).await?;
         // Not decoded: what cannot be read can still be removed.
         let before = Stored(tx.opaque_entry(key).map_err(|error| self.explain(key, error))?);
-        let live = before.live().cloned();
+        let taken = before.live().map(wanted).transpose().map_err(|error| self.explain(key, error))?;
         if before.0.is_some() {
             tx.writes.put(key.clone(), before.0, None)?;
         }
-        Ok(live)
+        Ok(taken)
     }
 
     fn change(&self, tx: &mut Transaction, key: Bytes, entry: Entry, change: impl FnOnce(&mut V)) -> Result<Arc<V>>
@@ -420,9 +426,9 @@ impl Stored {
         self.0.filter(Entry::is_live)
     }
 
-    /// What the next value must keep of this one.
+    /// What the next value must keep of this one; of an expired one nothing.
     fn unknown<V: Value>(&self) -> Result<Option<Arc<contract::Unknown>>> {
-        self.0.as_ref().map_or(Ok(None), Entry::unknown::<V>)
+        self.live().map_or(Ok(None), Entry::unknown::<V>)
     }
 }
 

@@ -107,6 +107,7 @@ impl Holders {
         self.strong.is_none() && self.sharers() == 0
     }
 
+    #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         usize::from(self.strong.is_some()) + self.sharers()
     }

@@ -20,6 +20,12 @@ impl LockMode {
     ///
     /// The table is not symmetric: an update joins readers, a reader does not join an update.
     pub(crate) fn is_compatible_with(self, granted: LockMode) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if (self, granted) == (LockMode::Shared, LockMode::Exclusive)
+            && crate::planted::is_planted(crate::planted::PlantedBug::SharedJoinsExclusive)
+        {
+            return true;
+        }
         matches!((self, granted), (LockMode::Shared | LockMode::Update, LockMode::Shared))
     }
 

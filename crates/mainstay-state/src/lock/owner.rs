@@ -48,6 +48,7 @@ impl LockOwner {
     }
 
     /// The mode in which a key is held.
+    #[cfg(test)]
     pub(crate) fn holds(&self, key: &Bytes) -> Option<LockMode> {
         self.held.get(self.table.hash(key), &LockKey::new(key)).map(|lock| lock.mode)
     }

@@ -114,24 +114,21 @@ impl<'a> Search<'a> {
     /// - Those ahead in the queue. Whoever is ahead waits here, for the holders in its own way. For a request that
     ///   wants to share or to update these are the strong holder, if any, which is in the way of everyone behind it
     ///   too. So only those that want the key for themselves lead further, and all of these lead to the same holders:
-    ///   the first one stands for all. The victim is looked for by its place.
+    ///   the first one stands for all.
+    ///
+    /// Those who are behind the victim in its queue are not asked whether they are, because they lead to it anyhow or
+    /// close no circle. They are there only if the victim converts, and so is a holder. If it wants the key for itself,
+    /// it is the first of that kind ahead of them, or in the way of the first. If it wants to update, then what it waits
+    /// for, the strong holder or somebody ahead, they wait for too: a circle through both would have been one without
+    /// the victim, and refused earlier.
     fn edges(&mut self, record: &'a Record) -> Vec<WaitsFor> {
         let Request { hash, ref key, id, mode, .. } = record.request;
-        let victim = self.waits.records.get(&self.victim);
         self.table
             .with_entry(hash, key, |entry| {
                 let mut edges = Vec::new();
                 let Some(queue) = entry.queue.as_ref().filter(|_| entry.is_waiting(record.place)) else {
                     return edges;
                 };
-                if let Some(victim) = victim
-                    && victim.place < record.place
-                    && victim.request.hash == hash
-                    && victim.request.key == *key
-                {
-                    edges.push(WaitsFor::Ahead { transaction: self.victim, mode: victim.request.mode });
-                    return edges;
-                }
                 // The victim does not reach itself, so that what it reaches is not all.
                 let all = mode.is_compatible_with(LockMode::Shared) || id == self.victim || self.shared.insert(key);
                 let holders = entry.holders.in_the_way_of(id, mode);

@@ -40,6 +40,8 @@ struct Inner {
 struct Visit {
     taken: Vec<Place>,
     enqueued: u64,
+    /// Whether it has cleared the queue since it took what it has taken.
+    has_cleared: bool,
     /// Whether the transaction tells when it ends.
     has_ending: bool,
 }
@@ -47,7 +49,13 @@ struct Visit {
 impl Visit {
     /// By how many items the transaction makes the queue longer.
     fn growth(&self) -> u64 {
-        self.enqueued.saturating_sub(self.taken.len() as u64)
+        self.enqueued.saturating_sub(self.left())
+    }
+
+    /// How many items it takes out of the queue, as far as they leave room for others.
+    fn left(&self) -> u64 {
+        // What it has taken is gone by the clear anyway.
+        if self.has_cleared { 0 } else { self.taken.len() as u64 }
     }
 }
 
@@ -205,7 +213,10 @@ impl Line {
     /// A transaction clears the queue: what it has enqueued so far is gone too.
     pub(super) fn clearing(&self, transaction: TransactionId) {
         let mut inner = self.inner.lock();
-        inner.visit(transaction, |visit| visit.enqueued = 0);
+        inner.visit(transaction, |visit| {
+            visit.enqueued = 0;
+            visit.has_cleared = true;
+        });
     }
 
     /// A transaction that has cleared the queue has ended, one way or the other.
@@ -264,7 +275,7 @@ impl Inner {
     /// Whether an item is enqueued by a transaction that has dequeued another one for it.
     fn replaces(&self, ask: Ask) -> bool {
         let Ask::Room { transaction, .. } = ask else { return false };
-        self.visits.get(&transaction).is_some_and(|visit| visit.enqueued < visit.taken.len() as u64)
+        self.visits.get(&transaction).is_some_and(|visit| visit.enqueued < visit.left())
     }
 
     fn has_room(&mut self, queue: &Handle, capacity: u64) -> Result<bool> {

@@ -5,12 +5,17 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use mainstay_core::{Level, NodeId, PartitionId};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, RealDisk, Role};
+use mainstay_replica::{
+    Disk, Host, HostOptions, InProcessNetwork, KeyRange, LogOptions, Order, Partition, RealDisk, Role, SimDisk,
+};
 use mainstay_state::{StateManager, StateOptions};
 use tempfile::TempDir;
 
 pub const LEVELS: [Level; 3] = [Level::Persisted, Level::Volatile, Level::None];
+
+pub const NODE: NodeId = NodeId(1);
 
 /// A node with one replica of everything, in a folder that goes when it is dropped.
 pub struct TestNode {
@@ -27,11 +32,33 @@ impl TestNode {
         node
     }
 
+    /// Starts a node with other options than the usual.
+    pub async fn start_with(options: HostOptions) -> Self {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut node = Self::open_with(temporary.path(), options).await;
+        node._temporary = Some(temporary);
+        node
+    }
+
     /// Starts a node in a folder that is kept.
     pub async fn open(folder: &Path) -> Self {
-        let node = NodeId(1);
-        let transport = InProcessNetwork::new().endpoint(node);
-        let host = Host::open(Arc::new(RealDisk), folder, HostOptions::new(node), transport).await.unwrap();
+        Self::open_with(folder, HostOptions::new(NODE)).await
+    }
+
+    pub async fn open_with(folder: &Path, options: HostOptions) -> Self {
+        Self::open_on(Arc::new(RealDisk), folder, options).await
+    }
+
+    /// Starts a node with few replicas on a disk that is none, which costs next to nothing.
+    pub async fn start_small() -> Self {
+        let log = LogOptions { segment_bytes: 1 << 20, ..LogOptions::default() };
+        let options = HostOptions { sets_per_level: 1, log, ..HostOptions::new(NODE) };
+        Self::open_on(Arc::new(SimDisk::new(1)), Path::new("/node"), options).await
+    }
+
+    async fn open_on(disk: Arc<dyn Disk>, folder: &Path, options: HostOptions) -> Self {
+        let transport = InProcessNetwork::new().endpoint(options.node);
+        let host = Host::open(disk, folder, options, transport).await.unwrap();
         host.found().await.unwrap();
         Self { host, folder: folder.to_owned(), _temporary: None }
     }
@@ -40,6 +67,7 @@ impl TestNode {
     pub async fn restart(self) -> Self {
         let Self { host, folder, _temporary } = self;
         host.stop().await;
+        // It holds the files.
         drop(host);
         let mut node = Self::open(&folder).await;
         node._temporary = _temporary;
@@ -68,4 +96,10 @@ pub async fn on_every_level<F: Future<Output = ()>>(test: impl Fn(StateManager) 
         test(node.state(level).await).await;
     }
     node.host.stop().await;
+}
+
+/// Everything that a partition has in its store: keys as they are stored.
+pub fn stored_keys(partition: &Partition) -> Vec<Bytes> {
+    let snapshot = partition.read().unwrap();
+    snapshot.scan(KeyRange::all(), Order::Ascending).unwrap().map(|entry| entry.unwrap().0).collect()
 }

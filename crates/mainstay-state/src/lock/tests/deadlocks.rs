@@ -220,10 +220,13 @@ async fn a_transaction_that_was_granted_its_wish_waits_no_more_even_if_it_has_no
     // a shares apple and does not know it. As a wish, its lock would be excluded by that of b.
     assert!(a.is_woken());
     b.gets("apple", Update);
+    c.waits("apple", Shared);
     b.waits("pear", Exclusive);
     a.was_granted();
     a.release();
     b.was_granted();
+    b.release();
+    c.was_granted();
 }
 
 #[tokio::test]
