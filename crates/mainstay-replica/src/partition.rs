@@ -2,7 +2,7 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf as _, Bytes};
 use mainstay_core::{Epoch, Error, Level, PartitionId, Result, SequenceNumber, SetId};
 use mainstay_store::state::{KeyRange, Mark, Order, Scan, StateSnapshot, StateStore, WriteBatch};
 use tokio::sync::watch;
@@ -366,7 +366,13 @@ impl Snapshot {
             },
         };
         let entries = self.state.scan(KeyRange { start, end }, order)?;
-        Ok(Box::new(entries.map(|entry| entry.map(|(key, value)| (key.slice(PREFIX_BYTES..), value)))))
+        Ok(Box::new(entries.map(|entry| {
+            entry.map(|(mut key, value)| {
+                // Unlike a slice, this shares nothing: an enumeration does it for every key.
+                key.advance(PREFIX_BYTES);
+                (key, value)
+            })
+        })))
     }
 }
 

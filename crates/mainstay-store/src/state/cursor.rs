@@ -68,17 +68,22 @@ impl<S: Source> Cursor<S> {
         Self { source, rest: range, order, batch: VecDeque::new(), entries_next: BATCH_ENTRIES_FIRST, exhausted }
     }
 
-    /// The key in front.
-    pub(crate) fn peek(&mut self) -> Result<Option<&Bytes>> {
+    /// Reads on if it has to, so that [`front`](Cursor::front) knows what is next.
+    pub(crate) fn advance(&mut self) -> Result<()> {
         if self.batch.is_empty() && !self.exhausted {
             self.refill()?;
         }
-        Ok(self.batch.front().map(|(key, _)| key))
+        Ok(())
+    }
+
+    /// The key in front, after [`advance`](Cursor::advance).
+    pub(crate) fn front(&self) -> Option<&Bytes> {
+        self.batch.front().map(|(key, _)| key)
     }
 
     /// Takes the entry in front.
     pub(crate) fn next(&mut self) -> Result<Option<(Bytes, S::Value)>> {
-        self.peek()?;
+        self.advance()?;
         Ok(self.batch.pop_front())
     }
 

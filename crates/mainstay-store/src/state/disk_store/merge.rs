@@ -1,4 +1,3 @@
-use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -46,54 +45,60 @@ impl MergeScan {
 
     fn step(&mut self) -> Result<Option<(Bytes, Bytes)>> {
         loop {
-            let Some((layer, key)) = self.nearest()? else { return Ok(None) };
+            for overlay in &mut self.overlays {
+                overlay.entries.advance()?;
+            }
+            self.base.advance()?;
+            let Some((layer, key)) = self.nearest() else { return Ok(None) };
             // The layers above have no entry for the key; an interval that one of them erased hides it all the same.
-            if let Some(interval) = self.erased_above(layer, &key) {
+            if let Some(interval) = self.erased_above(layer, key) {
                 match self.overlays.get_mut(layer) {
                     Some(overlay) => skip(&mut overlay.entries, self.order, interval),
                     None => skip(&mut self.base, self.order, interval),
                 }
                 continue;
             }
-            let entry = match self.overlays.get_mut(layer) {
-                Some(overlay) => overlay.entries.next()?.and_then(|(key, value)| Some((key, value?))),
-                None => self.base.next()?,
+            let (key, value) = match self.overlays.get_mut(layer) {
+                Some(overlay) => match overlay.entries.next()? {
+                    Some(entry) => entry,
+                    None => continue,
+                },
+                None => return self.base.next(),
             };
             for below in layer + 1..=self.overlays.len() {
                 self.drop_equal(below, &key)?;
             }
-            if entry.is_some() {
-                return Ok(entry);
+            if let Some(value) = value {
+                return Ok(Some((key, value)));
             }
         }
     }
 
     /// The next key of all layers and the topmost layer that has it; the base is the last layer.
-    fn nearest(&mut self) -> Result<Option<(usize, Bytes)>> {
-        let mut nearest: Option<(usize, Bytes)> = None;
+    fn nearest(&self) -> Option<(usize, &Bytes)> {
+        let mut nearest: Option<(usize, &Bytes)> = None;
         for layer in 0..=self.overlays.len() {
-            let Some(key) = self.peek(layer)? else { continue };
-            let is_nearer = nearest.as_ref().is_none_or(|(_, other)| match self.order {
-                Order::Ascending => key.cmp(other) == Ordering::Less,
-                Order::Descending => key.cmp(other) == Ordering::Greater,
+            let Some(key) = self.front(layer) else { continue };
+            let is_nearer = nearest.is_none_or(|(_, other)| match self.order {
+                Order::Ascending => key < other,
+                Order::Descending => key > other,
             });
             if is_nearer {
                 nearest = Some((layer, key));
             }
         }
-        Ok(nearest)
+        nearest
     }
 
-    fn peek(&mut self, layer: usize) -> Result<Option<Bytes>> {
-        let key = match self.overlays.get_mut(layer) {
-            Some(overlay) => overlay.entries.peek()?,
-            None => self.base.peek()?,
-        };
-        Ok(key.cloned())
+    fn front(&self, layer: usize) -> Option<&Bytes> {
+        match self.overlays.get(layer) {
+            Some(overlay) => overlay.entries.front(),
+            None => self.base.front(),
+        }
     }
 
     fn drop_equal(&mut self, layer: usize, key: &Bytes) -> Result<()> {
-        if self.peek(layer)?.as_ref() == Some(key) {
+        if self.front(layer) == Some(key) {
             match self.overlays.get_mut(layer) {
                 Some(overlay) => drop(overlay.entries.next()?),
                 None => drop(self.base.next()?),
