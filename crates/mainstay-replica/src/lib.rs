@@ -30,6 +30,7 @@ mod receiver;
 mod transport;
 mod wire;
 
+mod bundle;
 mod raft;
 mod runtime;
 

@@ -9,6 +9,7 @@ use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::sync::watch;
 
+use crate::bundle::Bundle;
 use crate::committer::{Answering, Commit, Committer, stopped};
 use crate::growth::Growth;
 use crate::log_storage::LogStorage;
@@ -140,14 +141,15 @@ impl Replica {
             Network { transport: transport.clone(), set: identity.set, chunk_timeout: SNAPSHOT_CHUNK_TIMEOUT };
         let config = raft_config(identity.set, &options)?;
         let id = identity.replica.0;
-        let raft = Raft::new(id, Arc::new(config), network, log_storage, state_machine).await.map_err(|error| {
-            Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error)
-        })?;
-        let committer = Arc::new(Committer::new(identity.set, options.commit.clone()));
+        let bundle = Bundle::new(&scope);
+        let raft = bundle.gather(Raft::new(id, Arc::new(config), network, log_storage, state_machine)).await.map_err(
+            |error| Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error),
+        )?;
+        let committer = Arc::new(Committer::new(identity.set, options.commit.clone(), bundle.clone()));
         let answering = Arc::new(Answering(committer.clone()));
         raft.set_metrics_recorder(Some(answering)).await.map_err(|error| stopped(identity.set, &error.to_string()))?;
         let keeper = Arc::new(Keeper::new(identity.set, &raft, &options.timing, committer.clone()));
-        let receiver = Receiver::new(identity, raft.clone(), store.clone(), fresh, options.timing);
+        let receiver = Receiver::new(identity, raft.clone(), bundle, store.clone(), fresh, options.timing);
         let inner = Inner {
             identity,
             options,

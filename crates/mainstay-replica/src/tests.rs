@@ -1,5 +1,6 @@
 //! What only the inside of the crate can see: openraft's own storage suite, and the wire formats against arbitrary bytes.
 
+mod bundle;
 mod committing;
 mod epochs;
 mod growth;
