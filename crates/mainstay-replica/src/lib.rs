@@ -28,6 +28,7 @@ mod message;
 mod network;
 mod receiver;
 mod transport;
+mod unhurried;
 mod wire;
 
 mod bundle;

@@ -7,4 +7,5 @@ mod growth;
 mod network;
 mod snapshot_reception;
 mod storage_suite;
+mod unhurried;
 mod wire_formats;
