@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -119,13 +119,14 @@ impl Change for Caller {
 /// What somebody writes who needs neither durability nor transactions of several keys: the least that this can cost.
 #[derive(Debug)]
 pub(super) struct ShardedMap {
-    hasher: RandomState,
+    hasher: BuildHasherDefault<DefaultHasher>,
     shards: Vec<Mutex<HashMap<String, Record>>>,
 }
 
 impl ShardedMap {
     pub(super) fn new(keys: &[String]) -> Self {
-        let map = Self { hasher: RandomState::new(), shards: (0..SHARDS).map(|_| Mutex::default()).collect() };
+        let map =
+            Self { hasher: BuildHasherDefault::default(), shards: (0..SHARDS).map(|_| Mutex::default()).collect() };
         for (number, key) in keys.iter().enumerate() {
             map.shard(key).lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), Record::new(number));
         }

@@ -1,7 +1,7 @@
 //! The macros of Mainstay. Applications use them through the façade, and what they write names the façade alone:
 //! `::mainstay::…`, never one of the crates behind it.
 //!
-//! Each macro reads its input into a description of it ([`interface`], [`service`]), collecting everything that is wrong,
+//! Each macro reads its input into a description of it, collecting everything that is wrong,
 //! and writes code from a description that is right. What only the compiler can know, such as whether a type can be
 //! serialized, is left to traits whose error messages say what to change.
 

@@ -69,6 +69,11 @@ impl LocalSet {
         &self.claims
     }
 
+    /// The epoch, which never ends as long as there is this set.
+    pub(crate) fn epoch(&self) -> Epoch {
+        EPOCH
+    }
+
     pub(crate) fn standing(&self) -> Standing {
         *self.standing.borrow()
     }

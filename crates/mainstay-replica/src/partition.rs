@@ -266,7 +266,7 @@ impl Partition {
     pub fn check(&self) -> Result<Epoch> {
         match &self.backing {
             Backing::Replicated(replica) => replica.inner.keeper.check(),
-            Backing::Local(local) => Ok(local.standing().epoch),
+            Backing::Local(local) => Ok(local.epoch()),
         }
     }
 

@@ -29,6 +29,11 @@ pub trait Host: Send + Sync + Sized + 'static {
     fn shared<R: Send + 'static, M: SharedMethod<Self::Target, R>>(self: Arc<Self>, method: M) -> Turn<R>;
 }
 
+#[diagnostic::on_unimplemented(
+    message = "a service cannot have a method that takes `&mut self`",
+    label = "this interface has a method that takes `&mut self`",
+    note = "calls to a service run beside each other: take `&self` in every method and keep what changes in collections"
+)]
 /// A host that can also give an object to one call alone.
 pub trait ExclusiveHost: Host {
     /// Runs a method alone.

@@ -23,6 +23,7 @@ mod turn;
 
 mod context;
 mod interfaces;
+mod missing_run;
 mod opening;
 mod service;
 
@@ -39,6 +40,7 @@ pub use contract::{Contract, Outcome, assert_contract};
 pub use directory::{Directory, ServiceType, Serving};
 pub use host::{ExclusiveHost, ExclusiveMethod, Host, SharedMethod, Turn};
 pub use interfaces::{Interfaces, OfferedInterface};
+pub use missing_run::{NoRun, RunFuture, WithoutRun, checked_run};
 pub use opening::{Opening, PlainField};
 pub use proxy::{Offered, Proxy, SharedInterface};
 pub use router::{Address, Route, Router, Services, Wanted};

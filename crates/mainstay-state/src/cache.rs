@@ -4,11 +4,13 @@ use quick_cache::sync::Cache;
 
 use crate::entry::Entry;
 use crate::layout::{CollectionId, collection_of};
+use crate::lock::LockKey;
 
 /// Values that are kept decoded. Whoever reads or changes an entry here holds its lock, so what is here is what is
 /// committed.
 pub(crate) struct ValueCache {
-    entries: Cache<Bytes, Entry, ByBytes>,
+    /// By the lock that guards each: its key needs no memory of its own, and comparing it follows no pointer.
+    entries: Cache<LockKey, Entry, ByBytes>,
 }
 
 /// What an entry takes besides its bytes: two handles and a place in a table.
@@ -19,8 +21,8 @@ const ENTRY_BYTES_TYPICAL: u64 = 1024;
 #[derive(Clone)]
 struct ByBytes;
 
-impl Weighter<Bytes, Entry> for ByBytes {
-    fn weight(&self, key: &Bytes, entry: &Entry) -> u64 {
+impl Weighter<LockKey, Entry> for ByBytes {
+    fn weight(&self, key: &LockKey, entry: &Entry) -> u64 {
         // The decoded value is taken to be as large as the encoded one.
         ENTRY_OVERHEAD_BYTES + key.len() as u64 + 2 * entry.raw.len() as u64
     }
@@ -33,19 +35,22 @@ impl ValueCache {
     }
 
     pub(crate) fn get(&self, key: &Bytes) -> Option<Entry> {
-        self.entries.get(key)
+        self.entries.get(&LockKey::new(key))
     }
 
-    pub(crate) fn put(&self, key: Bytes, entry: Entry) {
-        self.entries.insert(key, entry);
+    pub(crate) fn put(&self, key: &Bytes, entry: Entry) {
+        self.entries.insert(LockKey::new(key), entry);
     }
 
     pub(crate) fn remove(&self, key: &Bytes) {
-        self.entries.remove(key);
+        self.entries.remove(&LockKey::new(key));
     }
 
     /// Forgets all entries of a collection.
     pub(crate) fn clear(&self, id: CollectionId) {
-        self.entries.retain(|key, _| collection_of(key) != Some(id));
+        self.entries.retain(|key, _| {
+            let (start, len) = key.start();
+            collection_of(&start[..len]) != Some(id)
+        });
     }
 }

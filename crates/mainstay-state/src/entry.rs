@@ -1,9 +1,10 @@
 use std::any::Any;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::contract::{Limits, Unknown};
-use mainstay_core::time::WallTime;
+use mainstay_core::time::{self, WallTime};
 use mainstay_core::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -15,9 +16,14 @@ pub(crate) trait Value: Serialize + DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Value for T {}
 
-/// An entry as it is stored, and its value.
+/// An entry as it is stored, and its value. Cheap to clone, and one pointer wide: it goes from hand to hand.
 #[derive(Clone)]
 pub(crate) struct Entry {
+    parts: Arc<Parts>,
+}
+
+/// What an [`Entry`] gives to those who have it.
+pub(crate) struct Parts {
     /// As it is stored.
     pub(crate) raw: Bytes,
     pub(crate) expires: Option<WallTime>,
@@ -34,7 +40,24 @@ const EXPIRY_BYTES: usize = 8;
 
 const LIMITS: Limits = Limits { bytes_max: VALUE_BYTES_MAX, ..Limits::DEFAULT };
 
+impl Deref for Entry {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.parts
+    }
+}
+
 impl Entry {
+    fn new(
+        raw: Bytes,
+        expires: Option<WallTime>,
+        unknown: Option<Arc<Unknown>>,
+        value: Arc<dyn Any + Send + Sync>,
+    ) -> Self {
+        Self { parts: Arc::new(Parts { raw, expires, unknown, value }) }
+    }
+
     /// Writes a value. What `replaced` holds that the value's type does not know is kept.
     pub(crate) fn encode<V: Value>(
         value: Arc<V>,
@@ -57,7 +80,7 @@ impl Entry {
             let raw = Bytes::copy_from_slice(bytes);
             // One huge value does not stay in every thread's memory.
             bytes.shrink_to(SCRATCH_BYTES_MAX);
-            Ok(Self { raw, expires, unknown: unknown?, value })
+            Ok(Self::new(raw, expires, unknown?, value))
         })
     }
 
@@ -65,13 +88,18 @@ impl Entry {
     pub(crate) fn decode<V: Value>(raw: Bytes) -> Result<Self> {
         let (expires, payload) = split(&raw)?;
         let (value, unknown) = LIMITS.decode_keeping::<V>(payload)?;
-        Ok(Self { expires, unknown: kept(unknown), value: Arc::new(value), raw })
+        Ok(Self::new(raw, expires, kept(unknown), Arc::new(value)))
+    }
+
+    /// Reads a value that is not going to be changed.
+    pub(crate) fn decode_value<V: Value>(raw: &[u8]) -> Result<V> {
+        LIMITS.decode(split(raw)?.1)
     }
 
     /// A stored entry that is not decoded before its value is asked for.
     pub(crate) fn opaque(raw: Bytes) -> Result<Self> {
         let expires = expiry_of(&raw)?;
-        Ok(Self { raw, expires, unknown: None, value: Arc::new(Opaque) })
+        Ok(Self::new(raw, expires, None, Arc::new(Opaque)))
     }
 
     /// The value, decoded again if it was last used as another version of its type.
@@ -80,7 +108,15 @@ impl Entry {
             return Ok(value);
         }
         let decoded = Self::decode::<V>(self.raw.clone())?;
-        decoded.value.downcast::<V>().map_err(|_| Error::fatal("a value is not of the type it was decoded as"))
+        decoded.value.clone().downcast::<V>().map_err(|_| Error::fatal("a value is not of the type it was decoded as"))
+    }
+
+    /// A copy of the value, to be changed.
+    pub(crate) fn copy<V: Value + Clone>(&self) -> Result<V> {
+        match self.value.downcast_ref::<V>() {
+            Some(value) => Ok(value.clone()),
+            None => self.value::<V>().map(|value| V::clone(&value)),
+        }
     }
 
     /// What a new value of type `V` must keep of this one.
@@ -88,7 +124,13 @@ impl Entry {
         if self.value.is::<V>() {
             return Ok(self.unknown.clone());
         }
-        Ok(Self::decode::<V>(self.raw.clone())?.unknown)
+        Ok(Self::decode::<V>(self.raw.clone())?.unknown.clone())
+    }
+
+    /// Whether it is there for those who read now.
+    pub(crate) fn is_live(&self) -> bool {
+        // Most entries never expire, and then nobody asks what time it is.
+        self.expires.is_none_or(|at| at > time::wall())
     }
 
     pub(crate) fn has_expired(&self, now: WallTime) -> bool {

@@ -43,6 +43,6 @@ pub use lock::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, Transactio
 pub use mainstay_replica::{Partition, Role, Standing};
 pub use manager::StateManager;
 pub use options::{LOCK_TIMEOUT, RetryOptions, StateOptions, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
-pub use queue::{Items, Queue};
+pub use queue::{Items, Queue, QueueChange, QueueChanged, QueueWatch};
 pub use registry::{CollectionInfo, CollectionKind, NAME_BYTES_MAX};
 pub use transaction::Transaction;

@@ -166,6 +166,7 @@ impl Transaction {
 
     /// What [`within`](Transaction::within) said is for the operation that starts here.
     pub(crate) fn start_operation(&mut self) {
+        self.locks.start_operation();
         self.limit = self.next_limit.take().unwrap_or(self.shared.options.lock_timeout);
         self.waiting_since = None;
     }
@@ -225,7 +226,7 @@ impl Transaction {
         }
         let Some(raw) = self.shared.partition.get(key)? else { return Ok(None) };
         let entry = Entry::decode::<V>(raw)?;
-        self.shared.cache.put(key.clone(), entry.clone());
+        self.shared.cache.put(key, entry.clone());
         Ok(Some(entry))
     }
 

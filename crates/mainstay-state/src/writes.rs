@@ -220,7 +220,7 @@ impl Writes {
         }
         for (key, write) in self.entries {
             match write.new {
-                Some(entry) => cache.put(key, entry),
+                Some(entry) => cache.put(&key, entry),
                 None => cache.remove(&key),
             }
         }

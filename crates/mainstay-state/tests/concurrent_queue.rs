@@ -65,8 +65,13 @@ async fn consumers_and_producers_work_at_the_same_time() {
         assert_eq!(dequeue(two.within(limit), &queue).await, None);
         three.commit().await.unwrap();
         assert_eq!(dequeue(two.within(limit), &queue).await, Some(4));
-        // Undone, the items are where they were.
+        // Undone, the items are where they were, and those that others have taken are not.
         one.abort();
+        let mut four = state.begin();
+        assert_eq!(dequeue(&mut four, &queue).await, Some(1));
+        assert_eq!(dequeue(&mut four, &queue).await, Some(3));
+        assert_eq!(dequeue(&mut four, &queue).await, None);
+        drop(four);
         two.commit().await.unwrap();
         assert_eq!(queue.len(&mut state.begin()).await.unwrap(), 2);
         assert_eq!(drain(&state, &queue).await, [1, 3]);
@@ -107,14 +112,15 @@ async fn those_who_wait_are_served_in_their_order_by_each_commit() {
         assert!(poll!(&mut third).is_pending());
         let mut producer = state.begin();
         queue.enqueue(&mut producer, 1).await.unwrap();
-        queue.enqueue(&mut producer, 2).await.unwrap();
         assert!(poll!(&mut first).is_pending(), "not before it is committed");
         producer.commit().await.unwrap();
-        // Nobody comes before those who wait, although the items are there.
+        assert!(poll!(&mut second).is_pending());
+        assert_eq!(ready(poll!(&mut first)), Some(1));
+        enqueue(&state, &queue, [2]).await;
+        // Nobody comes before those who wait, although the item is there.
         assert_eq!(dequeue(&mut state.begin(), &queue).await, None);
         assert!(poll!(&mut third).is_pending());
         assert_eq!(ready(poll!(&mut second)), Some(2));
-        assert_eq!(ready(poll!(&mut first)), Some(1));
         // What is given back goes to who waits.
         drop(first);
         drop(a);
@@ -187,7 +193,7 @@ async fn a_wait_has_a_time_limit() {
     let state = node.state(Level::None).await;
     let queue = jobs(&state).await;
     let mut tx = state.begin();
-    let start = tokio::time::Instant::now();
+    let start = mainstay_core::time::now();
     let error = queue.dequeue(&mut tx).await.unwrap_err();
     assert_eq!(start.elapsed(), Duration::from_secs(4), "unless told otherwise");
     assert_eq!(error.kind(), ErrorKind::Timeout);
@@ -228,6 +234,10 @@ async fn producers_wait_for_room_in_their_order() {
         assert!(poll!(&mut first).is_pending(), "what is not yet committed counts");
         assert!(poll!(&mut second).is_pending());
         assert!(poll!(&mut third).is_pending());
+        // Who would let the queue hold more does not come before those who wait.
+        let wide = queue.clone().with_capacity(3);
+        let mut late = state.begin();
+        assert_eq!(wide.enqueue(late.within(Duration::ZERO), 6).await.unwrap_err().kind(), ErrorKind::Overloaded);
         // Room by one that is undone.
         under_way.abort();
         assert!(poll!(&mut second).is_pending());
@@ -245,9 +255,19 @@ async fn producers_wait_for_room_in_their_order() {
         assert!(matches!(poll!(&mut third), Poll::Ready(Ok(()))));
         drop(third);
         c.commit().await.unwrap();
-        drop(b);
         assert_eq!(drain(&state, &queue).await, [3, 5]);
         enqueue(&state, &queue, [6, 7]).await;
+        // It is the turn of who would let it hold more when those before it have given up.
+        let mut d = state.begin();
+        let mut fourth = Box::pin(queue.enqueue(&mut d, 8));
+        assert!(poll!(&mut fourth).is_pending());
+        let mut fifth = Box::pin(wide.enqueue(&mut late, 9));
+        assert!(poll!(&mut fifth).is_pending());
+        drop(fourth);
+        assert!(matches!(poll!(&mut fifth), Poll::Ready(Ok(()))));
+        drop((fifth, b));
+        late.commit().await.unwrap();
+        assert_eq!(drain(&state, &queue).await, [6, 7, 9]);
     })
     .await;
 }
@@ -259,7 +279,7 @@ async fn a_full_queue_says_so() {
     let queue = jobs(&state).await.with_capacity(2);
     enqueue(&state, &queue, [1, 2]).await;
     let mut tx = state.begin();
-    let start = tokio::time::Instant::now();
+    let start = mainstay_core::time::now();
     let error = queue.enqueue(&mut tx, 3).await.unwrap_err();
     assert_eq!(start.elapsed(), Duration::from_secs(4));
     assert_eq!(error.kind(), ErrorKind::Overloaded);
@@ -287,7 +307,11 @@ async fn a_full_queue_says_so() {
     assert!(error.to_string().starts_with(r#"one transaction would fill concurrent queue "jobs""#), "{error}");
     assert_eq!(dequeue(&mut tx, &queue).await, Some(1));
     queue.enqueue(&mut tx, 3).await.unwrap();
-    // So does a clear.
+    // So does a clear, once: what was taken before it is gone with the rest.
+    drop(tx);
+    enqueue(&state, &queue, [1]).await;
+    let mut tx = state.begin();
+    assert_eq!(dequeue(&mut tx, &queue).await, Some(1));
     queue.clear(&mut tx).await.unwrap();
     queue.enqueue(&mut tx, 4).await.unwrap();
     queue.enqueue(&mut tx, 5).await.unwrap();

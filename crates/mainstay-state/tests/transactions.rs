@@ -90,7 +90,7 @@ async fn a_time_out_names_the_key_and_who_holds_it() {
     assert_eq!(error.kind(), ErrorKind::Timeout);
     let text = error.to_string();
     assert!(text.contains(r#"dictionary "counts", key "a""#), "{text}");
-    assert!(text.contains(&holder.id().to_string()) && text.contains("for at least 4s"), "{text}");
+    assert!(text.contains(&holder.id().to_string()) && text.contains("for 7s"), "{text}");
     let cause = std::error::Error::source(&error).unwrap().downcast_ref::<LockTimeout>().unwrap();
     assert_eq!(cause.holders.len(), 1);
 
@@ -99,6 +99,24 @@ async fn a_time_out_names_the_key_and_who_holds_it() {
     assert_eq!(error.kind(), ErrorKind::Timeout);
     counts.get(&mut waiter, "a").await.unwrap_err();
     assert_eq!(start.elapsed(), Duration::from_secs(9), "and only for that");
+    node.host.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_lock_of_a_transaction_is_held_since_its_own_operation() {
+    let node = TestNode::start().await;
+    let state = node.state(Level::None).await;
+    let counts = counts(&state).await;
+    let mut holder = state.begin();
+    counts.set(&mut holder, "early".into(), 1).await.unwrap();
+    tokio::time::advance(Duration::from_secs(3)).await;
+    counts.set(&mut holder, "late".into(), 1).await.unwrap();
+    // The stronger mode does not make it a new lock.
+    counts.get_for_update(&mut holder, "early").await.unwrap();
+    for (key, held) in [("early", "for 4s"), ("late", "for 2s")] {
+        let error = counts.get(state.begin().within(Duration::from_secs(1)), key).await.unwrap_err();
+        assert!(error.to_string().contains(held), "{error}");
+    }
     node.host.stop().await;
 }
 

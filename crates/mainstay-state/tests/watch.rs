@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 
 use mainstay_core::{ErrorKind, Level, SequenceNumber};
-use mainstay_state::{Change, Changed, Dictionary, StateManager};
+use mainstay_state::{Change, Changed, ConcurrentQueue, Dictionary, Queue, QueueChange, QueueChanged, StateManager};
 use support::{TestNode, on_every_level};
 
 type Ages = Dictionary<String, u32>;
@@ -158,6 +158,40 @@ async fn a_watch_ends_when_its_dictionary_is_dropped() {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(error.to_string(), r#"dictionary "ages" was dropped: there is nothing more to watch"#);
         assert_eq!(ages.watch().await.unwrap_err().kind(), ErrorKind::NotFound);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn queues_are_watched_too() {
+    on_every_level(async |state| {
+        let strict: Queue<u32> = state.collection("strict").await.unwrap();
+        let many: ConcurrentQueue<u32> = state.collection("many").await.unwrap();
+        let (mut first, mut second) = (strict.watch().await.unwrap(), many.watch().await.unwrap());
+        let mut tx = state.begin();
+        for item in [1, 2] {
+            strict.enqueue(&mut tx, item).await.unwrap();
+            many.enqueue(&mut tx, item * 10).await.unwrap();
+        }
+        let number = tx.commit().await.unwrap();
+        let changes = [1, 2].map(|item| QueueChange::Enqueued(Arc::new(item))).to_vec();
+        assert_eq!(first.next().await.unwrap(), QueueChanged { sequence_number: number, changes });
+        let changes = [10, 20].map(|item| QueueChange::Enqueued(Arc::new(item))).to_vec();
+        assert_eq!(second.next().await.unwrap(), QueueChanged { sequence_number: number, changes });
+
+        let mut tx = state.begin();
+        strict.try_dequeue(&mut tx).await.unwrap();
+        many.try_dequeue(&mut tx).await.unwrap();
+        strict.enqueue(&mut tx, 3).await.unwrap();
+        tx.commit().await.unwrap();
+        let changes = [QueueChange::Dequeued(Some(1.into())), QueueChange::Enqueued(3.into())];
+        assert_eq!(first.next().await.unwrap().changes, changes);
+        assert_eq!(second.next().await.unwrap().changes, [QueueChange::Dequeued(Some(10.into()))]);
+
+        let mut tx = state.begin();
+        strict.clear(&mut tx).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(first.next().await.unwrap().changes, [QueueChange::Cleared]);
     })
     .await;
 }

@@ -6,8 +6,9 @@
 //!
 //! # Where it stands
 //!
-//! The foundations exist: [ids](id), [errors](Error), [data contracts](contract), [ordered keys](key) and replicated
-//! [partitions](partition). Actors, services and collections do not exist, and this page will say so when they do.
+//! Stateful [services](service) with reliable [collections] run on one [node](Node), on replicated
+//! [partitions](partition); the [guide](guide) teaches them. Actors and clusters of several nodes do not exist, and this
+//! page will say so when they do.
 //!
 //! # Errors
 //!
@@ -23,6 +24,7 @@
 //! ```
 
 pub mod collections;
+pub mod guide;
 pub mod node;
 pub mod partition;
 pub mod prelude;

@@ -190,13 +190,18 @@ impl Method {
         let object = hidden("Object");
         // The span of the output, because a type that cannot be returned is reported here.
         let call = quote_spanned! { output.span() =>
-            ::mainstay::__private::Caller::call::<dyn #object, #output, _>
+            ::mainstay::__private::Caller::call::<dyn #object, #output, _>(
+                &self.caller,
+                #text,
+                move |object| #object::#method(object, arguments),
+            )
+            .await
         };
         quote! {
             #(#words)*
             pub async fn #method(&self #(, #arguments)*) -> #output {
                 let arguments = #record { #(#names),* };
-                #call(&self.caller, #text, move |object| #object::#method(object, arguments)).await
+                #call
             }
         }
     }

@@ -25,10 +25,13 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
     let opened = fields.iter().map(Field::expand);
     let runs = attribute.run.is_some();
     let execute = attribute.run.map(|run| {
-        let run = quote_spanned! { run => #name::run };
+        // An inherent `run` goes before that of the trait, which stands in for one that is missing.
+        let running = quote_spanned! { run => ::mainstay::__private::checked_run(#name::run(self, context)).await };
         quote! {
             async fn execute(&self, context: ::mainstay::__private::ServiceContext) -> ::mainstay::Result<()> {
-                #run(self, context).await
+                #[allow(unused_imports)]
+                use ::mainstay::__private::WithoutRun as _;
+                #running
             }
         }
     });

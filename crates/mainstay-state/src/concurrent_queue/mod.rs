@@ -82,6 +82,10 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
         self
     }
 
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
     /// How many items producers with this handle let the queue hold.
     pub fn capacity(&self) -> u64 {
         self.capacity

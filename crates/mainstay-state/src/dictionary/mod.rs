@@ -246,9 +246,9 @@ where
         let key = self.key(&key)?;
         self.lock(tx, &key, LockMode::Exclusive).await?;
         let before = self.stored(tx, &key)?;
-        match before.live() {
-            Some(entry) => self.change(tx, key, entry, change),
-            None => {
+        match before {
+            Stored(Some(entry)) if entry.is_live() => self.change(tx, key, entry, change),
+            before => {
                 let value = Arc::new(value);
                 self.put(tx, key, before, value.clone(), None)?;
                 Ok(value)
@@ -267,7 +267,7 @@ where
         let key = self.key(&key)?;
         self.lock(tx, &key, LockMode::Update).await?;
         let before = self.stored(tx, &key)?;
-        let now = self.value(before.live().as_ref(), &key)?;
+        let now = self.value(before.live(), &key)?;
         if now.as_deref() != Some(expected) {
             return Ok(false);
         }
@@ -346,7 +346,7 @@ where
     }
 
     fn live(&self, tx: &Transaction, key: &Bytes) -> Result<Option<Entry>> {
-        Ok(self.stored(tx, key)?.live())
+        Ok(self.stored(tx, key)?.into_live())
     }
 
     fn value(&self, entry: Option<&Entry>, key: &Bytes) -> Result<Option<Arc<V>>> {
@@ -357,8 +357,8 @@ where
     async fn insert(&self, tx: &mut Transaction, key: &Bytes, value: impl FnOnce() -> V) -> Result<Option<Entry>> {
         self.lock(tx, key, LockMode::Update).await?;
         let before = self.stored(tx, key)?;
-        if let Some(entry) = before.live() {
-            return Ok(Some(entry));
+        if before.live().is_some() {
+            return Ok(before.0);
         }
         self.lock(tx, key, LockMode::Exclusive).await?;
         self.put(tx, key.clone(), before, Arc::new(value()), None)?;
@@ -375,7 +375,7 @@ where
         self.lock(tx, key, LockMode::Exclusive).await?;
         // Not decoded: what cannot be read can still be removed.
         let before = Stored(tx.opaque_entry(key).map_err(|error| self.explain(key, error))?);
-        let taken = before.live().as_ref().map(wanted).transpose().map_err(|error| self.explain(key, error))?;
+        let taken = before.live().map(wanted).transpose().map_err(|error| self.explain(key, error))?;
         if before.0.is_some() {
             tx.writes.put(key.clone(), before.0, None)?;
         }
@@ -386,7 +386,7 @@ where
     where
         V: Clone,
     {
-        let mut value = V::clone(&*entry.value::<V>().map_err(|error| self.explain(&key, error))?);
+        let mut value: V = entry.copy().map_err(|error| self.explain(&key, error))?;
         change(&mut value);
         let value = Arc::new(value);
         let expires = entry.expires;
@@ -418,14 +418,17 @@ where
 struct Stored(Option<Entry>);
 
 impl Stored {
-    fn live(&self) -> Option<Entry> {
-        // Most entries never expire, and then nobody asks what time it is.
-        self.0.as_ref().filter(|entry| entry.expires.is_none_or(|at| at > time::wall())).cloned()
+    fn live(&self) -> Option<&Entry> {
+        self.0.as_ref().filter(|entry| entry.is_live())
+    }
+
+    fn into_live(self) -> Option<Entry> {
+        self.0.filter(Entry::is_live)
     }
 
     /// What the next value must keep of this one; of an expired one nothing.
     fn unknown<V: Value>(&self) -> Result<Option<Arc<contract::Unknown>>> {
-        self.live().as_ref().map_or(Ok(None), Entry::unknown::<V>)
+        self.live().map_or(Ok(None), Entry::unknown::<V>)
     }
 }
 

@@ -122,7 +122,7 @@ where
     /// `Invalid` for bounds that are not keys; as [`Dictionary::get`].
     pub async fn entries(self, tx: &mut Transaction) -> Result<Entries<K, V>> {
         let handle = self.dictionary.handle.clone();
-        Ok(Entries { merged: self.merge(tx).await?, handle, types: PhantomData })
+        Ok(Entries { merged: self.merge(tx).await?, handle, pace: Pace::default(), types: PhantomData })
     }
 
     /// Reads keys only; as [`entries`](Range::entries), without decoding values.
@@ -131,7 +131,7 @@ where
     /// As [`entries`](Range::entries).
     pub async fn keys(self, tx: &mut Transaction) -> Result<Keys<K>> {
         let handle = self.dictionary.handle.clone();
-        Ok(Keys { merged: self.merge(tx).await?, handle, types: PhantomData })
+        Ok(Keys { merged: self.merge(tx).await?, handle, pace: Pace::default(), types: PhantomData })
     }
 
     async fn merge(self, tx: &mut Transaction) -> Result<Merged> {
@@ -197,8 +197,28 @@ impl Merged {
             // What it replaces is not seen.
             self.stored.next_if(|stored| stored.as_ref().is_ok_and(|(stored, _)| *stored == key));
             if let Some(entry) = new {
-                return Ok(Some((key, entry.raw)));
+                return Ok(Some((key, entry.raw.clone())));
             }
+        }
+    }
+}
+
+/// How many entries an enumeration reads before others run: for some ten microseconds, which is about what a commit takes
+/// of a worker between two waits. Whoever waits for a worker is slowed down by no more than that.
+const ENTRIES_AT_ONCE: u32 = 16;
+
+/// Lets others run during a long enumeration. Their work comes first: commits have somebody waiting for them.
+#[derive(Debug, Default)]
+struct Pace {
+    entries: u32,
+}
+
+impl Pace {
+    async fn step(&mut self) {
+        self.entries += 1;
+        if self.entries == ENTRIES_AT_ONCE {
+            self.entries = 0;
+            tokio::task::yield_now().await;
         }
     }
 }
@@ -207,6 +227,7 @@ impl Merged {
 pub struct Entries<K, V> {
     merged: Merged,
     handle: Handle,
+    pace: Pace,
     types: PhantomData<fn() -> (K, V)>,
 }
 
@@ -214,6 +235,7 @@ pub struct Entries<K, V> {
 pub struct Keys<K> {
     merged: Merged,
     handle: Handle,
+    pace: Pace,
     types: PhantomData<fn() -> K>,
 }
 
@@ -227,10 +249,9 @@ where
     /// # Errors
     /// A key or value that cannot be read is named; `Corrupt` if the stored bytes are damaged.
     pub async fn next(&mut self) -> Result<Option<(K, Arc<V>)>> {
-        // A long enumeration lets others run.
-        tokio::task::coop::consume_budget().await;
+        self.pace.step().await;
         let Some((key, raw)) = self.merged.next()? else { return Ok(None) };
-        let value = Entry::decode::<V>(raw).and_then(|entry| entry.value::<V>());
+        let value = Entry::decode_value::<V>(&raw).map(Arc::new);
         let value = value.map_err(|error| self.handle.explain(&key, error))?;
         Ok(Some((decode_key(&self.handle, &key)?, value)))
     }
@@ -254,7 +275,7 @@ impl<K: DeserializeOwned> Keys<K> {
     /// # Errors
     /// As [`Entries::next`].
     pub async fn next(&mut self) -> Result<Option<K>> {
-        tokio::task::coop::consume_budget().await;
+        self.pace.step().await;
         match self.merged.next()? {
             Some((key, _)) => decode_key(&self.handle, &key).map(Some),
             None => Ok(None),

@@ -1,6 +1,6 @@
 use std::task::{Context, Poll, Waker};
 
-use mainstay_core::time::{self, Instant};
+use mainstay_core::time;
 use smallvec::SmallVec;
 
 use super::holders::{Holder, Holders};
@@ -20,24 +20,15 @@ pub(super) struct Entry {
     pub(super) key: LockKey,
     pub(super) holders: Holders,
     /// Made when somebody waits for the first time.
-    pub(super) contention: Option<Box<Contention>>,
-}
-
-/// What a key has beside its holders once somebody had to wait for it.
-#[derive(Debug)]
-pub(super) struct Contention {
-    pub(super) queue: Queue,
-    /// When the queue last stopped being empty. Since then nobody became a holder but through the queue, so that a
-    /// holder without a time of its own has held the key at least since then.
-    pub(super) since: Instant,
+    pub(super) queue: Option<Box<Queue>>,
 }
 
 impl Entry {
     #[inline]
-    pub(super) fn new(hash: u64, key: LockKey, id: TransactionId, mode: LockMode) -> Self {
+    pub(super) fn new(hash: u64, key: LockKey, holder: Holder, mode: LockMode) -> Self {
         let mut holders = Holders::default();
-        holders.add(Holder { id, since: None }, mode);
-        Self { hash, key, holders, contention: None }
+        holders.add(holder, mode);
+        Self { hash, key, holders, queue: None }
     }
 
     #[inline]
@@ -49,42 +40,37 @@ impl Entry {
     ///
     /// `former` is the mode in which the transaction holds the key already.
     #[inline]
-    pub(super) fn try_grant(&mut self, id: TransactionId, mode: LockMode, former: Option<LockMode>) -> bool {
-        if let Some(contention) = &self.contention {
+    pub(super) fn try_grant(&mut self, holder: Holder, mode: LockMode, former: Option<LockMode>) -> bool {
+        if let Some(queue) = &self.queue {
             let overtakes = match former {
                 // A sole holder overtakes nobody here: who waits for a conversion is a holder.
-                Some(_) => contention.queue.has_conversion(),
-                None => !contention.queue.is_empty(),
+                Some(_) => queue.has_conversion(),
+                None => !queue.is_empty(),
             };
             if overtakes {
                 return false;
             }
         }
-        if !self.holders.admit(id, mode) {
+        if !self.holders.admit(holder.id, mode) {
             return false;
         }
         match former {
-            Some(_) => self.convert(id, mode),
-            None => self.holders.add(Holder { id, since: None }, mode),
+            Some(_) => self.convert(holder.id, mode),
+            None => self.holders.add(holder, mode),
         }
         true
     }
 
     /// Puts a request into the queue.
     pub(super) fn enqueue(&mut self, place: Place, id: TransactionId, mode: LockMode) {
-        let contention =
-            self.contention.get_or_insert_with(|| Box::new(Contention { queue: Queue::default(), since: time::now() }));
-        if contention.queue.is_empty() {
-            contention.since = time::now();
-        }
-        contention.queue.push(place, Waiter { id, mode, waker: None });
+        self.queue.get_or_insert_default().push(place, Waiter { id, mode, waker: None });
     }
 
     /// Whether the request at `place` was granted; if not, `context` is woken when it is.
     ///
     /// Gives back the waker that was there before, to be dropped outside of the lock.
     pub(super) fn poll(&mut self, place: Place, context: &Context<'_>) -> (Poll<()>, Option<Waker>) {
-        let Some(waiter) = self.contention.as_mut().and_then(|contention| contention.queue.get_mut(place)) else {
+        let Some(waiter) = self.queue.as_mut().and_then(|queue| queue.get_mut(place)) else {
             return (Poll::Ready(()), None);
         };
         match &waiter.waker {
@@ -94,18 +80,18 @@ impl Entry {
     }
 
     pub(super) fn is_waiting(&self, place: Place) -> bool {
-        self.contention.as_ref().is_some_and(|contention| contention.queue.contains(place))
+        self.queue.as_ref().is_some_and(|queue| queue.contains(place))
     }
 
     pub(super) fn is_waited_for_by_another(&self, id: TransactionId) -> bool {
-        let Some(contention) = &self.contention else { return false };
+        let Some(queue) = &self.queue else { return false };
         // A transaction waits for one thing at a time: of two at least one is another.
-        contention.queue.len() > 1 || contention.queue.first().is_some_and(|(_, waiter)| waiter.id != id)
+        queue.len() > 1 || queue.first().is_some_and(|(_, waiter)| waiter.id != id)
     }
 
     /// Takes back the request at `place`, whether it still waits or was granted and nobody has heard of it.
     pub(super) fn withdraw(&mut self, place: Place, id: TransactionId, former: Option<LockMode>) -> Wakers {
-        let waited = self.contention.as_mut().and_then(|contention| contention.queue.remove(place)).is_some();
+        let waited = self.queue.as_mut().and_then(|queue| queue.remove(place)).is_some();
         if !waited {
             match former {
                 Some(former) => self.convert(id, former),
@@ -130,7 +116,7 @@ impl Entry {
     /// Grants from the front of the queue whatever can be granted now.
     #[inline]
     fn settle(&mut self) -> Wakers {
-        if self.contention.as_ref().is_none_or(|contention| contention.queue.is_empty()) {
+        if self.queue.as_ref().is_none_or(|queue| queue.is_empty()) {
             return Wakers::new();
         }
         self.serve_queue()
@@ -140,15 +126,15 @@ impl Entry {
     fn serve_queue(&mut self) -> Wakers {
         let mut wakers = Wakers::new();
         let mut now = None;
-        while let Some(contention) = &mut self.contention
-            && let Some((place, first)) = contention.queue.first()
+        while let Some(queue) = &mut self.queue
+            && let Some((place, first)) = queue.first()
             && self.holders.admit(first.id, first.mode)
-            && let Some(waiter) = contention.queue.remove(place)
+            && let Some(waiter) = queue.remove(place)
         {
             match place.class {
                 Class::Conversion => self.convert(waiter.id, waiter.mode),
                 Class::Plain => {
-                    let since = Some(*now.get_or_insert_with(time::now));
+                    let since = *now.get_or_insert_with(time::now);
                     self.holders.add(Holder { id: waiter.id, since }, waiter.mode);
                 }
             }

@@ -15,8 +15,8 @@ const SHARERS_ROOM_MIN: usize = 64;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Holder {
     pub(super) id: TransactionId,
-    /// When it got the lock, if it had to wait for it: the way without waiting does not ask for the time.
-    pub(super) since: Option<Instant>,
+    /// When it got the lock, in this mode or a weaker one.
+    pub(super) since: Instant,
 }
 
 /// Those who hold one key: by the table of modes any number of sharers, and beside them at most one with a stronger
@@ -105,11 +105,6 @@ impl Holders {
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.strong.is_none() && self.sharers() == 0
-    }
-
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        usize::from(self.strong.is_some()) + self.sharers()
     }
 
     #[inline]

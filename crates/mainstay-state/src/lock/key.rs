@@ -15,7 +15,7 @@ pub(super) const INLINE_BYTES_MAX: usize = WORDS * WORD_BYTES;
 /// A short key is copied: that is cheaper than to count one more reference to a buffer, twice per lock. It is kept in
 /// words and not in bytes, because it is copied and compared more often than anything else here.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub(super) enum LockKey {
+pub(crate) enum LockKey {
     /// Filled up with zeroes; the length tells them from those of the key.
     Short { words: [u64; WORDS], len: u8 },
     /// Never as short as a short one, so that equal keys are equal.
@@ -24,7 +24,7 @@ pub(super) enum LockKey {
 
 impl LockKey {
     #[inline]
-    pub(super) fn new(key: &Bytes) -> Self {
+    pub(crate) fn new(key: &Bytes) -> Self {
         if key.len() > INLINE_BYTES_MAX {
             return Self::Long(key.clone());
         }
@@ -38,6 +38,25 @@ impl LockKey {
         }
         // At most INLINE_BYTES_MAX, which a byte holds.
         Self::Short { words, len: key.len() as u8 }
+    }
+
+    /// How many bytes it has.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Short { len, .. } => usize::from(*len),
+            Self::Long(bytes) => bytes.len(),
+        }
+    }
+
+    /// Its first bytes, up to eight.
+    pub(crate) fn start(&self) -> ([u8; WORD_BYTES], usize) {
+        let mut start = [0; WORD_BYTES];
+        let len = self.len().min(WORD_BYTES);
+        match self {
+            Self::Short { words, .. } => start = words[0].to_le_bytes(),
+            Self::Long(bytes) => start.copy_from_slice(&bytes[..WORD_BYTES]),
+        }
+        (start, len)
     }
 }
 

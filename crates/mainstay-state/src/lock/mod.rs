@@ -1,8 +1,8 @@
 //! Locks: who may read and write which key, until when, and who has to wait.
 //!
 //! A transaction has a [`LockOwner`]. Its path: [`try_acquire`](LockOwner::try_acquire) looks into the owner's own
-//! list, then grants in the one [`Shard`](table) of the [`LockTable`] that has the key, without a future, an allocation
-//! or a look at the clock. [`acquire`](LockOwner::acquire), if that fails, puts the request into the queue of the key,
+//! list, then grants in the one [`Shard`](table) of the [`LockTable`] that has the key, without a future or an allocation,
+//! and with one look at the clock for an operation. [`acquire`](LockOwner::acquire), if that fails, puts the request into the queue of the key,
 //! looks for a deadlock, and waits. [`release_all`](LockOwner::release_all) gives each key to those who wait for it.
 //!
 //! # Who is granted what
@@ -64,5 +64,6 @@ pub use timeout::{LockHolder, LockTimeout};
 pub use transaction_id::TransactionId;
 pub use wait::{LockWait, WaitsFor};
 
+pub(crate) use key::LockKey;
 pub(crate) use owner::LockOwner;
 pub(crate) use table::LockTable;

@@ -4,7 +4,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use mainstay_core::Result;
-use mainstay_core::time::{self, Duration};
+use mainstay_core::time::{self, Duration, Instant};
 
 use super::entry::Wakers;
 use super::held::{Held, HeldLock};
@@ -24,6 +24,9 @@ pub(crate) struct LockOwner {
     table: LockTable,
     id: TransactionId,
     held: Held,
+    /// The time, if it was asked for since the operation began: one look at the clock is enough for all that is granted
+    /// without waiting.
+    now: Option<Instant>,
     /// The request that waits, while a future of [`acquire`](Self::acquire) lives. It is here and not in the future,
     /// so that one of a future that is forgotten instead of dropped is found by whatever the owner does next.
     pending: Option<Box<Pending>>,
@@ -36,7 +39,7 @@ struct Pending {
 
 impl LockOwner {
     pub(super) fn new(table: LockTable, id: TransactionId) -> Self {
-        Self { table, id, held: Held::default(), pending: None }
+        Self { table, id, held: Held::default(), now: None, pending: None }
     }
 
     /// The transaction that holds these locks.
@@ -62,7 +65,8 @@ impl LockOwner {
         if former.is_some_and(|former| former.covers(mode)) {
             return true;
         }
-        let request = Request { hash, key, id: self.id, mode, former };
+        let made = *self.now.get_or_insert_with(time::now);
+        let request = Request { hash, key, id: self.id, mode, made, former };
         let granted = self.table.grant_or(&request, |_| ());
         if granted {
             self.note(request);
@@ -91,6 +95,12 @@ impl LockOwner {
         self.wait(key, mode, limit.min(WAIT_MAX), what()).await
     }
 
+    /// Begins an operation: what it locks is locked now, and not when the one before it was.
+    #[inline]
+    pub(crate) fn start_operation(&mut self) {
+        self.now = None;
+    }
+
     /// Releases everything.
     #[inline]
     pub(crate) fn release_all(&mut self) {
@@ -106,7 +116,9 @@ impl LockOwner {
     async fn wait(&mut self, key: &Bytes, mode: LockMode, limit: Duration, resource: String) -> Result<()> {
         let (hash, key) = (self.table.hash(key), LockKey::new(key));
         let former = self.held.get(hash, &key).map(|lock| lock.mode);
-        let request = Request { hash, key, id: self.id, mode, former };
+        let request = Request { hash, key, id: self.id, mode, made: time::now(), former };
+        // What is granted after this one is granted at another time.
+        self.now = None;
         if limit.is_zero() {
             return self.refuse(request, resource);
         }

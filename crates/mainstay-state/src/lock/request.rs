@@ -1,3 +1,5 @@
+use mainstay_core::time::Instant;
+
 use super::key::LockKey;
 use super::{LockMode, TransactionId};
 
@@ -8,6 +10,8 @@ pub(super) struct Request {
     pub(super) key: LockKey,
     pub(super) id: TransactionId,
     pub(super) mode: LockMode,
+    /// When it was made: from then on the lock counts as held if it is granted at once.
+    pub(super) made: Instant,
     /// The mode in which it holds the key already, which is weaker; then this is a conversion.
     pub(super) former: Option<LockMode>,
 }

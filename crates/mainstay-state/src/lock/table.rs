@@ -11,6 +11,7 @@ use rand::Rng as _;
 
 use super::TransactionId;
 use super::entry::{Entry, Wakers};
+use super::holders::Holder;
 use super::key::LockKey;
 use super::owner::LockOwner;
 use super::request::Request;
@@ -68,18 +69,19 @@ impl LockTable {
     /// Grants a request if it can be done at once, and otherwise does what is to be done then.
     #[inline]
     pub(super) fn grant_or(&self, request: &Request, otherwise: impl FnOnce(&mut Entry)) -> bool {
-        let Request { hash, ref key, id, mode, former } = *request;
+        let Request { hash, ref key, id, mode, made, former } = *request;
+        let holder = Holder { id, since: made };
         let mut entries = self.shard(hash);
         match entries.entry(hash, |entry| entry.is_for(hash, key), |entry| entry.hash) {
             hash_table::Entry::Occupied(mut found) => {
-                let granted = found.get_mut().try_grant(id, mode, former);
+                let granted = found.get_mut().try_grant(holder, mode, former);
                 if !granted {
                     otherwise(found.get_mut());
                 }
                 granted
             }
             hash_table::Entry::Vacant(vacant) => {
-                vacant.insert(Entry::new(hash, key.clone(), id, mode));
+                vacant.insert(Entry::new(hash, key.clone(), holder, mode));
                 true
             }
         }

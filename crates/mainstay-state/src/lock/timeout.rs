@@ -38,9 +38,8 @@ pub struct LockHolder {
     pub transaction: TransactionId,
     /// The mode in which it does.
     pub mode: LockMode,
-    /// For how long it is known to hold the key, in this mode or a weaker one. A lock that was granted without
-    /// waiting counts from the moment when somebody began to wait for it, because only then is the time asked for.
-    pub held_at_least: Duration,
+    /// For how long it has held the key, in this mode or a weaker one.
+    pub held_for: Duration,
 }
 
 impl LockTimeout {
@@ -49,14 +48,12 @@ impl LockTimeout {
     pub(super) fn new(entry: &Entry, request: &Request, place: Option<Place>, limit: Duration, now: Instant) -> Self {
         let Request { id, mode, .. } = *request;
         let place = place.unwrap_or(Place::new(u64::MAX, request.former));
-        let contention = entry.contention.as_deref();
-        let watched = contention.filter(|contention| !contention.queue.is_empty()).map(|contention| contention.since);
         let others = || entry.holders.iter().filter(|(holder, _)| holder.id != id);
         let holders = others().take(NAMED_MAX).map(|(holder, mode)| {
-            let since = holder.since.or(watched).unwrap_or(now);
-            LockHolder { transaction: holder.id, mode, held_at_least: now.saturating_duration_since(since) }
+            let held_for = now.saturating_duration_since(holder.since);
+            LockHolder { transaction: holder.id, mode, held_for }
         });
-        let ahead = || contention.into_iter().flat_map(|contention| contention.queue.ahead_of(place));
+        let ahead = || entry.queue.iter().flat_map(|queue| queue.ahead_of(place));
         let mut waits_for: Vec<WaitsFor> = entry
             .holders
             .in_the_way_of(id, mode)
@@ -110,13 +107,12 @@ fn list(message: &mut String, title: &str, named: impl Iterator<Item = String>, 
 
 impl fmt::Display for LockHolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}, ", self.transaction, self.mode)?;
-        if self.held_at_least.is_zero() {
-            return f.write_str("since an unknown time)");
-        }
+        write!(f, "{} ({}, for ", self.transaction, self.mode)?;
         // Nobody decides anything by the nanosecond.
-        let millis = Duration::from_millis(u64::try_from(self.held_at_least.as_millis()).unwrap_or(u64::MAX));
-        write!(f, "for at least {millis:?})")
+        match u64::try_from(self.held_for.as_millis()).unwrap_or(u64::MAX) {
+            0 => f.write_str("less than 1ms)"),
+            millis => write!(f, "{:?})", Duration::from_millis(millis)),
+        }
     }
 }
 

@@ -126,7 +126,7 @@ impl<'a> Search<'a> {
         self.table
             .with_entry(hash, key, |entry| {
                 let mut edges = Vec::new();
-                let Some(contention) = entry.contention.as_ref().filter(|_| entry.is_waiting(record.place)) else {
+                let Some(queue) = entry.queue.as_ref().filter(|_| entry.is_waiting(record.place)) else {
                     return edges;
                 };
                 // The victim does not reach itself, so that what it reaches is not all.
@@ -138,7 +138,7 @@ impl<'a> Search<'a> {
                         edges.push(WaitsFor::Holder { transaction: holder.id, mode });
                     }
                 }
-                if let Some(waiter) = contention.queue.first_exclusive_ahead_of(record.place) {
+                if let Some(waiter) = queue.first_exclusive_ahead_of(record.place) {
                     edges.push(WaitsFor::Ahead { transaction: waiter.id, mode: waiter.mode });
                 }
                 edges

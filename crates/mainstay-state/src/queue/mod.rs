@@ -22,8 +22,10 @@ mod place;
 mod supply;
 mod visit;
 mod wait_list;
+mod watch;
 
 pub use items::Items;
+pub use watch::{QueueChange, QueueChanged, QueueWatch};
 
 pub(crate) use length::len;
 pub(crate) use line::{Ask, Line};

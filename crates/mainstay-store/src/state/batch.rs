@@ -1,6 +1,7 @@
 //! The encoded form of writes; `docs/internals/state-store.md` has it byte by byte.
 
 use mainstay_core::{Error, ErrorKind, Result};
+use smallvec::SmallVec;
 
 use super::{Write, prefix_successor};
 
@@ -21,6 +22,12 @@ const ADD: u8 = 5;
 const PUT_STAMPED: u8 = 6;
 const NOTE: u8 = 7;
 
+/// The room that a batch starts with: enough for a small value or two without growing.
+const BUFFER_BYTES_FIRST: usize = 256;
+
+/// How long a prefix may be to need no allocation: a partition's number.
+const PREFIX_BYTES_IN_PLACE: usize = 8;
+
 /// Writes in the form in which they are logged and applied: encoded once, into a buffer that can be used again.
 ///
 /// ```
@@ -35,7 +42,7 @@ const NOTE: u8 = 7;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteBatch {
     buffer: Vec<u8>,
-    prefix: Vec<u8>,
+    prefix: SmallVec<[u8; PREFIX_BYTES_IN_PLACE]>,
     len: u64,
 }
 
@@ -47,7 +54,8 @@ impl WriteBatch {
 
     /// An empty batch that puts a prefix in front of every key: it can touch no key outside of it.
     pub fn with_prefix(prefix: &[u8]) -> Self {
-        let mut batch = Self { buffer: Vec::new(), prefix: prefix.to_vec(), len: 0 };
+        let mut batch =
+            Self { buffer: Vec::with_capacity(BUFFER_BYTES_FIRST), prefix: SmallVec::from_slice(prefix), len: 0 };
         batch.clear();
         batch
     }

@@ -38,7 +38,7 @@ async fn a_time_out_names_the_key_the_mode_the_holders_and_the_remedy() {
     assert_eq!(
         error.to_string(),
         "transaction 2 did not get dictionary stock, key \"apple\" in shared mode within 4s; \
-         held by transaction 1 (exclusive, for at least 4.001s): \
+         held by transaction 1 (exclusive, for 4.001s): \
          abort it and run it again, let transactions end sooner, or set a longer time limit"
     );
     let cause = cause(&error);
@@ -69,7 +69,7 @@ async fn a_time_out_names_those_who_were_ahead() {
     assert_eq!(
         error.to_string(),
         "transaction 5 did not get dictionary stock, key \"apple\" in shared mode within 500ms; \
-         held by transaction 2 (shared, for at least 1.5s); \
+         held by transaction 2 (shared, for 1.5s); \
          waiting behind transaction 3 (exclusive), transaction 4 (update): \
          abort it and run it again, let transactions end sooner, or set a longer time limit"
     );
@@ -121,7 +121,7 @@ async fn a_limit_of_zero_waits_for_nothing() {
     assert_eq!(
         error.to_string(),
         "transaction 2 cannot have dictionary stock, key \"apple\" in shared mode without waiting; \
-         held by transaction 1 (exclusive, since an unknown time): \
+         held by transaction 1 (exclusive, for less than 1ms): \
          abort it and run it again, let transactions end sooner, or set a longer time limit"
     );
     b.release();
@@ -140,7 +140,7 @@ async fn a_conversion_that_times_out_keeps_the_former_mode() {
     c.waits("apple", Shared);
     time::sleep(LIMIT).await;
     let error = error(b.poll());
-    assert!(error.to_string().contains("held by transaction 1 (shared, for at least 4s): "), "{error}");
+    assert!(error.to_string().contains("held by transaction 1 (shared, for 4s): "), "{error}");
     assert_eq!(b.holds("apple"), Some(Shared));
     c.was_granted();
 }

@@ -1,0 +1,113 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::{Result, SequenceNumber};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::Queue;
+use crate::collection::Handle;
+use crate::concurrent_queue::ConcurrentQueue;
+use crate::entry::Entry;
+use crate::watch::{CollectionChanges, RawChange};
+
+/// What one commit changed in a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueChanged<T> {
+    /// The commit's place in the order: what [`Transaction::commit`](crate::Transaction::commit) returned for it.
+    pub sequence_number: SequenceNumber,
+    /// What it changed: first a clear, if there was one, then what left the queue, then what came in, each in order.
+    pub changes: Vec<QueueChange<T>>,
+}
+
+/// A change of a queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum QueueChange<T> {
+    /// An item came in.
+    Enqueued(Arc<T>),
+    /// An item left; `None` if what it was is not known any more.
+    Dequeued(Option<Arc<T>>),
+    /// All items were removed.
+    Cleared,
+}
+
+/// The commits that change a queue, in order, each exactly once: as [`Watch`](crate::Watch) for a dictionary.
+#[derive(Debug)]
+pub struct QueueWatch<T> {
+    changes: CollectionChanges,
+    types: PhantomData<fn() -> T>,
+}
+
+impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Queue<T> {
+    /// Follows the changes that are committed from now on.
+    ///
+    /// # Errors
+    /// As [`Dictionary::watch`](crate::Dictionary::watch).
+    pub async fn watch(&self) -> Result<QueueWatch<T>> {
+        QueueWatch::new(&self.handle, None).await
+    }
+
+    /// Follows the changes that were committed after a place in the order.
+    ///
+    /// # Errors
+    /// As [`Dictionary::watch_after`](crate::Dictionary::watch_after).
+    pub async fn watch_after(&self, number: SequenceNumber) -> Result<QueueWatch<T>> {
+        QueueWatch::new(&self.handle, Some(number)).await
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T> {
+    /// Follows the changes that are committed from now on.
+    ///
+    /// # Errors
+    /// As [`Dictionary::watch`](crate::Dictionary::watch).
+    pub async fn watch(&self) -> Result<QueueWatch<T>> {
+        QueueWatch::new(self.handle(), None).await
+    }
+
+    /// Follows the changes that were committed after a place in the order.
+    ///
+    /// # Errors
+    /// As [`Dictionary::watch_after`](crate::Dictionary::watch_after).
+    pub async fn watch_after(&self, number: SequenceNumber) -> Result<QueueWatch<T>> {
+        QueueWatch::new(self.handle(), Some(number)).await
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> QueueWatch<T> {
+    async fn new(handle: &Handle, after: Option<SequenceNumber>) -> Result<Self> {
+        Ok(Self { changes: CollectionChanges::new(handle, after).await?, types: PhantomData })
+    }
+
+    /// Waits for the next commit that changes the queue. Dropping the future loses nothing.
+    ///
+    /// # Errors
+    /// As [`Watch::next`](crate::Watch::next).
+    pub async fn next(&mut self) -> Result<QueueChanged<T>> {
+        let (sequence_number, changes) = self.changes.next().await?;
+        let changes = changes.into_iter().map(|change| self.read(change)).collect::<Result<_>>()?;
+        Ok(QueueChanged { sequence_number, changes })
+    }
+
+    /// Where to go on after what was delivered: the number to watch from another time.
+    pub fn position(&self) -> SequenceNumber {
+        self.changes.position()
+    }
+
+    fn read(&self, change: RawChange) -> Result<QueueChange<T>> {
+        Ok(match change {
+            RawChange::Entry { new: Some(new), .. } => QueueChange::Enqueued(self.item(new)?),
+            RawChange::Entry { old, .. } => QueueChange::Dequeued(old.map(|old| self.item(old)).transpose()?),
+            RawChange::Cleared => QueueChange::Cleared,
+        })
+    }
+
+    fn item(&self, stored: Bytes) -> Result<Arc<T>> {
+        let item = Entry::decode::<T>(stored).and_then(|entry| entry.value());
+        item.map_err(|error| {
+            let text = format!("an item of {}: {error}", self.changes.handle().known);
+            mainstay_core::Error::new(error.kind(), text).with_source(error)
+        })
+    }
+}

@@ -1,0 +1,9 @@
+//! The guide: one page for each thing to learn. Every example is compiled by the tests, and most are run.
+
+#[doc = include_str!("../../../docs/guide/collections.md")]
+pub mod collections {}
+
+/// The page that everybody reads first; its example is compiled with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub mod readme {}

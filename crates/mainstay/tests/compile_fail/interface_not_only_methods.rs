@@ -1,0 +1,14 @@
+use mainstay::prelude::*;
+
+#[interface(remote)]
+trait Shop<T>: Clone {
+    type Item;
+
+    async fn open(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn add(&self, (a, b): (u8, u8)) -> Result<()>;
+}
+
+fn main() {}

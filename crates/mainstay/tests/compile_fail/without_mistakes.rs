@@ -1,0 +1,91 @@
+//! Everything that the others do wrong, done right, and the corners of what is allowed.
+#![deny(warnings, missing_docs, unreachable_pub)]
+
+use mainstay::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// An argument that is private, although the interface is not.
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    sku: String,
+}
+
+/// An interface for a service.
+#[interface]
+pub(crate) trait Shop {
+    /// Takes anything that is owned and serializable.
+    async fn order(&self, orders: Vec<Order>, r#type: Option<(u8, String)>) -> Result<Order>;
+
+    /// Names of methods may be those of keywords and of proxies.
+    async fn r#move(&self) -> Result<()>;
+
+    /// Shadows a method that all proxies have.
+    async fn with_timeout(&self) -> Result<()>;
+}
+
+/// An interface for an actor.
+#[interface]
+pub(crate) trait Counter {
+    /// Runs alone.
+    async fn add(&mut self, n: i64) -> Result<i64>;
+}
+
+#[derive(Service)]
+#[service(implements(Shop), partitions = "named(eu, us)", persistence = "none", name = "shop", run)]
+struct ShopService {
+    #[service(name = "orders")]
+    stored: Dictionary<u64, Order>,
+    #[service(collection)]
+    aliased: Alias,
+    waiting: Queue<Order>,
+    jobs: ConcurrentQueue<Order>,
+    plain: u8,
+    state: StateManager,
+    context: ServiceContext,
+}
+
+type Alias = Dictionary<String, u64>;
+
+impl Shop for ShopService {
+    async fn order(&self, mut orders: Vec<Order>, _: Option<(u8, String)>) -> Result<Order> {
+        let _ = (&self.stored, &self.aliased, &self.waiting, &self.jobs, self.plain, &self.state, &self.context);
+        orders.pop().ok_or_else(|| Error::invalid("nothing is ordered"))
+    }
+
+    async fn r#move(&self) -> Result<()> {
+        Ok(())
+    }
+
+    async fn with_timeout(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl ShopService {
+    async fn run(&self, ctx: ServiceContext) -> Result<()> {
+        ctx.cancelled().await;
+        Ok(())
+    }
+}
+
+#[derive(Service)]
+struct Idle;
+
+fn main() {
+    async fn inside_of_a_function(node: &Node) -> Result<()> {
+        #[interface]
+        trait Local {
+            async fn hello(&self) -> Result<String>;
+        }
+        let local: LocalRef = node.service(5)?;
+        local.hello().await?;
+        let shop: ShopRef = node.service("a text")?;
+        shop.order(vec![Order { sku: "chair".into() }], None).await?;
+        shop.r#move().await?;
+        shop.with_timeout().await?;
+        Ok(())
+    }
+    let _ = inside_of_a_function;
+    let _ = |counter: CounterRef| async move { counter.add(1).await };
+    let _ = Node::builder().service::<ShopService>().service::<Idle>();
+}
