@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::unconstrained;
 
+use crate::bundle::Bundle;
 use crate::command::{COMMITS_PER_ENTRY_MAX, CommandBuilder, sequence_number};
 use crate::options::CommitOptions;
 use crate::raft::{Command, Raft, Reply, WriteResult};
@@ -25,6 +26,8 @@ const CROWD_MIN: usize = 32;
 /// it gets, the more commits share an entry.
 pub(crate) struct Committer {
     set: SetId,
+    /// What openraft runs in.
+    bundle: Bundle,
     options: CommitOptions,
     shared: Mutex<Shared>,
     /// Flights whose commits were applied and whose callers have not been told.
@@ -97,9 +100,10 @@ pub(crate) struct Flight {
 }
 
 impl Committer {
-    pub(crate) fn new(set: SetId, options: CommitOptions) -> Self {
+    pub(crate) fn new(set: SetId, options: CommitOptions, bundle: Bundle) -> Self {
         Self {
             set,
+            bundle,
             options,
             shared: Mutex::default(),
             landed: Mutex::default(),
@@ -212,7 +216,7 @@ impl Committer {
             shared.flights.is_empty() && shared.crowd <= 1
         };
         match self.raft.get() {
-            Some(raft) if alone => self.propose(raft),
+            Some(raft) if alone => self.bundle.run_after(|| self.propose(raft)),
             _ => self.wake.notify_one(),
         }
     }
@@ -224,7 +228,7 @@ impl Committer {
             self.wake.notified().await;
             // Those who were answered together commit again together: let them come first.
             tokio::task::yield_now().await;
-            self.propose(raft);
+            self.bundle.run_after(|| self.propose(raft));
         }
     }
 

@@ -33,8 +33,10 @@ mod message;
 mod network;
 mod receiver;
 mod transport;
+mod unhurried;
 mod wire;
 
+mod bundle;
 mod raft;
 mod runtime;
 

@@ -2,11 +2,14 @@ use std::future::Future;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::Stream;
 use mainstay_core::{Error, ErrorKind, NodeId, ReplicaId, Result, SetId, random, task, time};
+use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
-use openraft::network::RPCOption;
+use openraft::network::{RPCOption, stream_append_sequential};
 use openraft::raft::{
-    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, TransferLeaderRequest, VoteRequest, VoteResponse,
+    AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendResult, TransferLeaderRequest,
+    VoteRequest, VoteResponse,
 };
 use openraft::{RaftNetworkFactory, RaftNetworkV2};
 use rand::Rng as _;
@@ -15,6 +18,7 @@ use crate::message::{Envelope, Request, Response};
 use crate::raft::{Member, Types, Vote};
 use crate::state_machine::{SnapshotData, SnapshotOf};
 use crate::transport::Transport;
+use crate::unhurried::Unhurried;
 
 /// Makes openraft's connections out of our transport.
 #[derive(Debug, Clone)]
@@ -114,6 +118,17 @@ impl RaftNetworkV2<Types> for Peer {
             Response::Append(response) => Ok(response),
             other => Err(self.unexpected(&other)),
         }
+    }
+
+    fn stream_append<'s, S>(
+        &'s mut self,
+        input: S,
+        option: RPCOption,
+    ) -> BoxFuture<'s, Result<BoxStream<'s, Result<StreamAppendResult<Types>, RPCError<Types>>>, RPCError<Types>>>
+    where
+        S: Stream<Item = AppendEntriesRequest<Types>> + Send + Unpin + 'static,
+    {
+        stream_append_sequential(self, Unhurried::new(input), option)
     }
 
     async fn vote(

@@ -1,17 +1,22 @@
+use std::future::{Future as _, poll_fn};
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 
 use bytes::Bytes;
 use mainstay_core::{Error, Result, task, time};
 use mainstay_store::state::{Import, StateStore};
 use openraft::async_runtime::watch::WatchReceiver as _;
-use openraft::raft::VoteResponse;
+use openraft::errors::RaftError;
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteResponse};
 use openraft::storage::Snapshot;
 use tokio::sync::Mutex;
 
+use crate::bundle::Bundle;
 use crate::message::{Request, Response};
 use crate::options::Timing;
-use crate::raft::{Raft, SnapshotMeta, Vote};
+use crate::raft::{Raft, SnapshotMeta, Types, Vote};
 use crate::replica::Identity;
 use crate::state_machine::{Position, SnapshotData};
 
@@ -19,6 +24,7 @@ use crate::state_machine::{Position, SnapshotData};
 pub(crate) struct Receiver {
     identity: Identity,
     raft: Raft,
+    bundle: Bundle,
     store: Arc<dyn StateStore>,
     /// Until when no vote is given, see [`Receiver::new`].
     votes_from: time::Instant,
@@ -36,11 +42,19 @@ struct Incoming {
 impl Receiver {
     /// A replica that restarts has forgotten which primary it acknowledged last, and so gives no vote until every lease
     /// that it may have had a part in has run out. A fresh one has acknowledged nobody.
-    pub(crate) fn new(identity: Identity, raft: Raft, store: Arc<dyn StateStore>, fresh: bool, timing: Timing) -> Self {
+    pub(crate) fn new(
+        identity: Identity,
+        raft: Raft,
+        bundle: Bundle,
+        store: Arc<dyn StateStore>,
+        fresh: bool,
+        timing: Timing,
+    ) -> Self {
         let pause = if fresh { time::Duration::ZERO } else { timing.election_timeout_max };
         Self {
             identity,
             raft,
+            bundle,
             store,
             votes_from: time::now() + pause,
             incoming: Mutex::new(None),
@@ -58,7 +72,7 @@ impl Receiver {
             self.received.fetch_add(1, Ordering::Relaxed);
         }
         match request {
-            Request::Append(append) => answer(self.raft.append_entries(append).await, Response::Append),
+            Request::Append(append) => answer(self.append(append).await, Response::Append),
             Request::Vote(vote) if !self.may_vote(vote.leadership_transfer) => self.refuse_vote(),
             Request::Vote(vote) => answer(self.raft.vote(vote).await, Response::Vote),
             Request::PreVote(_) if !self.may_vote(false) => self.refuse_vote(),
@@ -72,6 +86,27 @@ impl Receiver {
             Request::SnapshotEnd { transfer, chunks, vote, meta } => self.install(transfer, chunks, vote, meta).await,
             Request::Join { .. } => Response::Failed("a request to join is for the replica itself".to_owned()),
         }
+    }
+
+    /// Hands entries to openraft and lets it take them in at once: it is only the log that has to be waited for.
+    async fn append(
+        &self,
+        request: AppendEntriesRequest<Types>,
+    ) -> Result<AppendEntriesResponse<Types>, RaftError<Types>> {
+        let mut append = pin!(self.raft.append_entries(request));
+        let mut told = false;
+        poll_fn(|cx| {
+            if !told {
+                told = true;
+                let mut polled = Poll::Pending;
+                self.bundle.run_after(|| polled = append.as_mut().poll(cx));
+                if polled.is_ready() {
+                    return polled;
+                }
+            }
+            append.as_mut().poll(cx)
+        })
+        .await
     }
 
     fn may_vote(&self, transfer: bool) -> bool {

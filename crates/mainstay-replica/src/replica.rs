@@ -9,6 +9,7 @@ use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::sync::watch;
 
+use crate::bundle::Bundle;
 use crate::claim::Claims;
 use crate::committer::{Answering, Commit, Committer, stopped};
 use crate::growth::Growth;
@@ -146,16 +147,17 @@ impl Replica {
             Network { transport: transport.clone(), set: identity.set, chunk_timeout: SNAPSHOT_CHUNK_TIMEOUT };
         let config = raft_config(identity.set, &options)?;
         let id = identity.replica.0;
+        let bundle = Bundle::new(&scope);
         let raft =
-            Raft::new(id, Arc::new(config), network, log_storage.clone(), state_machine).await.map_err(|error| {
-                Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error)
-            })?;
-        let committer = Arc::new(Committer::new(identity.set, options.commit.clone()));
+            bundle.gather(Raft::new(id, Arc::new(config), network, log_storage.clone(), state_machine)).await.map_err(
+                |error| Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error),
+            )?;
+        let committer = Arc::new(Committer::new(identity.set, options.commit.clone(), bundle.clone()));
         let answering = Arc::new(Answering(committer.clone()));
         raft.set_metrics_recorder(Some(answering)).await.map_err(|error| stopped(identity.set, &error.to_string()))?;
         let keeper = Keeper::new(identity.set, &raft, &options.timing, committer.clone(), progress.clone());
         let keeper = Arc::new(keeper);
-        let receiver = Receiver::new(identity, raft.clone(), store.clone(), fresh, options.timing);
+        let receiver = Receiver::new(identity, raft.clone(), bundle, store.clone(), fresh, options.timing);
         let inner = Inner {
             identity,
             options,

@@ -1,19 +1,29 @@
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
 use std::sync::OnceLock;
+use std::task::{self, Poll};
 use std::time::Duration;
 
+use futures_util::future::{Either, Ready, ready};
+use mainstay_core::random;
 use mainstay_core::random::ThreadRandom;
-use mainstay_core::{random, task};
+use openraft::async_runtime::Select4;
 use openraft::{AsyncRuntime, Instant as _, OptionalSend};
 use openraft_rt_tokio::{TokioInstant, TokioMpsc, TokioMutex, TokioOneshot, TokioRuntime, TokioWatch};
 use tokio::runtime::{Handle, RuntimeFlavor};
+
+use crate::bundle::{self, JoinError, JoinHandle};
 
 /// The grid on which timers of all replicas of a process meet.
 const GRID: Duration = Duration::from_millis(50);
 
 /// Shorter waits are left as they are.
 const ALIGNED_MIN: Duration = Duration::from_millis(10);
+
+/// The grain of the runtime's timers. Openraft lets a microsecond pass between two looks at the log, so that more is
+/// found; a timer would make a thousand of it.
+const GRAIN: Duration = Duration::from_micros(500);
 
 static ORIGIN: OnceLock<TokioInstant> = OnceLock::new();
 
@@ -43,9 +53,9 @@ impl fmt::Debug for ReplicaRuntime {
 }
 
 impl AsyncRuntime for ReplicaRuntime {
-    type JoinError = task::JoinError;
-    type JoinHandle<T: OptionalSend + 'static> = task::JoinHandle<T>;
-    type Sleep = <TokioRuntime as AsyncRuntime>::Sleep;
+    type JoinError = JoinError;
+    type JoinHandle<T: OptionalSend + 'static> = JoinHandle<T>;
+    type Sleep = Either<Ready<()>, <TokioRuntime as AsyncRuntime>::Sleep>;
     type Instant = TokioInstant;
     type TimeoutError = <TokioRuntime as AsyncRuntime>::TimeoutError;
     type Timeout<R, T: Future<Output = R> + OptionalSend> = <TokioRuntime as AsyncRuntime>::Timeout<R, T>;
@@ -60,15 +70,18 @@ impl AsyncRuntime for ReplicaRuntime {
         T: Future + OptionalSend + 'static,
         T::Output: OptionalSend + 'static,
     {
-        task::spawn(future)
+        bundle::spawn(future)
     }
 
     fn sleep(duration: Duration) -> Self::Sleep {
-        TokioRuntime::sleep(duration)
+        Either::Right(TokioRuntime::sleep(duration))
     }
 
     fn sleep_until(deadline: Self::Instant) -> Self::Sleep {
-        TokioRuntime::sleep_until(aligned(deadline))
+        if deadline < TokioInstant::now() + GRAIN {
+            return Either::Left(ready(()));
+        }
+        Either::Right(TokioRuntime::sleep_until(aligned(deadline)))
     }
 
     fn timeout<R, F: Future<Output = R> + OptionalSend>(duration: Duration, future: F) -> Self::Timeout<R, F> {
@@ -79,8 +92,37 @@ impl AsyncRuntime for ReplicaRuntime {
         TokioRuntime::timeout_at(deadline, future)
     }
 
+    /// As openraft would do it, but its main loop goes through here each time it goes round and gets its share there.
+    async fn select4<A, B, C, D>(a: A, b: B, c: C, d: D) -> Select4<A::Output, B::Output, C::Output, D::Output>
+    where
+        A: Future + OptionalSend,
+        B: Future + OptionalSend,
+        C: Future + OptionalSend,
+        D: Future + OptionalSend,
+    {
+        let mut shared_out = false;
+        let (mut a, mut b, mut c, mut d) = (pin!(a), pin!(b), pin!(c), pin!(d));
+        poll_fn(|cx| {
+            if !shared_out {
+                task::ready!(bundle::poll_share(cx));
+                shared_out = true;
+            }
+            if let Poll::Ready(value) = a.as_mut().poll(cx) {
+                return Poll::Ready(Select4::First(value));
+            }
+            if let Poll::Ready(value) = b.as_mut().poll(cx) {
+                return Poll::Ready(Select4::Second(value));
+            }
+            if let Poll::Ready(value) = c.as_mut().poll(cx) {
+                return Poll::Ready(Select4::Third(value));
+            }
+            d.as_mut().poll(cx).map(Select4::Fourth)
+        })
+        .await
+    }
+
     fn is_panic(error: &Self::JoinError) -> bool {
-        error.is_panic()
+        matches!(error, JoinError::Panicked(_))
     }
 
     fn thread_rng() -> Self::ThreadLocalRng {

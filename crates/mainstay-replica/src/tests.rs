@@ -1,5 +1,6 @@
 //! What only the inside of the crate can see: openraft's own storage suite, and the wire formats against arbitrary bytes.
 
+mod bundle;
 mod committing;
 mod epochs;
 mod following;
@@ -7,4 +8,5 @@ mod growth;
 mod network;
 mod snapshot_reception;
 mod storage_suite;
+mod unhurried;
 mod wire_formats;

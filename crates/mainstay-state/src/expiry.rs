@@ -53,7 +53,18 @@ pub(crate) fn resume(state: &StateManager, snapshot: &Snapshot) -> Result<()> {
 
 fn start(shared: &Arc<Shared>) {
     if !shared.expiry.running.swap(true, Ordering::AcqRel) {
-        task::spawn(run(Arc::downgrade(shared), shared.expiry.clone()));
+        let running = Running(shared.expiry.clone());
+        task::spawn(run(Arc::downgrade(shared), running));
+    }
+}
+
+/// Held by the one who removes what has expired. If its task is stopped, the next who commits something that expires
+/// starts another.
+struct Running(Arc<Expiry>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.store(false, Ordering::Release);
     }
 }
 
@@ -64,7 +75,7 @@ impl Drop for Shared {
 }
 
 /// Removes what has expired until the state is closed, or another one is primary.
-async fn run(shared: Weak<Shared>, expiry: Arc<Expiry>) {
+async fn run(shared: Weak<Shared>, running: Running) {
     loop {
         let Some(state) = shared.upgrade().map(|shared| StateManager { shared }) else { return };
         let pause = match sweep(&state).await {
@@ -76,7 +87,7 @@ async fn run(shared: Weak<Shared>, expiry: Arc<Expiry>) {
             }
         };
         drop(state);
-        _ = time::timeout(pause, expiry.changed.notified()).await;
+        _ = time::timeout(pause, running.0.changed.notified()).await;
     }
 }
 

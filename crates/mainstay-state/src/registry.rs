@@ -150,6 +150,8 @@ impl Registry {
         let mut open = self.open.lock();
         if life == LIVE
             && let Some(known) = open.get(&id)
+            // One whose creation nobody knew the outcome of, and which is there after all.
+            && known.life.load(Ordering::Acquire) != GONE
         {
             return known.clone();
         }

@@ -193,7 +193,7 @@ async fn a_wait_has_a_time_limit() {
     let state = node.state(Level::None).await;
     let queue = jobs(&state).await;
     let mut tx = state.begin();
-    let start = tokio::time::Instant::now();
+    let start = mainstay_core::time::now();
     let error = queue.dequeue(&mut tx).await.unwrap_err();
     assert_eq!(start.elapsed(), Duration::from_secs(4), "unless told otherwise");
     assert_eq!(error.kind(), ErrorKind::Timeout);
@@ -279,7 +279,7 @@ async fn a_full_queue_says_so() {
     let queue = jobs(&state).await.with_capacity(2);
     enqueue(&state, &queue, [1, 2]).await;
     let mut tx = state.begin();
-    let start = tokio::time::Instant::now();
+    let start = mainstay_core::time::now();
     let error = queue.enqueue(&mut tx, 3).await.unwrap_err();
     assert_eq!(start.elapsed(), Duration::from_secs(4));
     assert_eq!(error.kind(), ErrorKind::Overloaded);

@@ -217,7 +217,7 @@ async fn keys_and_values_above_their_limits_are_refused_by_name() {
 mod serde_bytes_of {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub struct Blob(pub Vec<u8>);
+    pub(crate) struct Blob(pub(crate) Vec<u8>);
 
     impl Serialize for Blob {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

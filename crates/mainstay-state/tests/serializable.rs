@@ -37,7 +37,7 @@ fn transactions_on_one_thread_are_serializable_in_the_order_of_their_numbers() {
 
 #[test]
 fn transactions_on_the_persisted_level_are_serializable() {
-    for seed in seeds(SEEDS / 10) {
+    for seed in seeds(SEEDS / 3) {
         expect_serializable(seed, Level::Persisted, &run(seed, Level::Persisted));
     }
 }

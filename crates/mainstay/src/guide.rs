@@ -2,3 +2,8 @@
 
 #[doc = include_str!("../../../docs/guide/collections.md")]
 pub mod collections {}
+
+/// The page that everybody reads first; its example is compiled with the others.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub mod readme {}

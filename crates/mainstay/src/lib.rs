@@ -7,7 +7,7 @@
 //! # Where it stands
 //!
 //! Stateful [services](service) with reliable [collections] run on one [node](Node), on replicated
-//! [partitions](partition); the [guide](guide) teaches them. Actors and clusters of several nodes do not exist, and this
+//! [partitions](partition); the [guide] teaches them. Actors and clusters of several nodes do not exist, and this
 //! page will say so when they do.
 //!
 //! # Errors

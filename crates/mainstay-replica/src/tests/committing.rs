@@ -5,9 +5,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use mainstay_core::task::Scope;
 use mainstay_core::{Epoch, ErrorKind, Level, NodeId, Result, SequenceNumber, SetId};
 use mainstay_store::state::{Write, WriteBatch};
 
+use crate::bundle::Bundle;
 use crate::command::ParsedCommand;
 use crate::committer::{Commit, Committer};
 use crate::options::{CommitOptions, ReplicaOptions};
@@ -18,7 +20,7 @@ const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 fn committer(change: impl FnOnce(&mut CommitOptions)) -> Arc<Committer> {
     let mut options = ReplicaOptions::default().commit;
     change(&mut options);
-    let committer = Arc::new(Committer::new(SET, options));
+    let committer = Arc::new(Committer::new(SET, options, Bundle::new(&Scope::new())));
     committer.open(Epoch(5));
     committer
 }

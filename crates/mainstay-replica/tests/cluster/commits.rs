@@ -71,7 +71,8 @@ async fn limits_are_named_and_change_nothing() {
     options.commit.commit_bytes_max = 1_000;
     options.commit.waiting_max = 4;
     options.commit.entries_in_flight_max = 1;
-    let cluster = Cluster::founded(1, options).await;
+    // One replica alone would be done with each commit before the next one comes.
+    let cluster = Cluster::founded(3, options).await;
     let replica = cluster.primary().await;
     let partition = partition(&replica);
 

@@ -107,11 +107,6 @@ impl Holders {
         self.strong.is_none() && self.sharers() == 0
     }
 
-    #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
-        usize::from(self.strong.is_some()) + self.sharers()
-    }
-
     #[inline]
     fn sharers(&self) -> usize {
         self.few.iter().flatten().count() + self.more.as_ref().map_or(0, |more| more.sharers.len())

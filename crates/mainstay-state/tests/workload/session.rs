@@ -212,12 +212,12 @@ pub async fn read_all(state: &StateManager, dictionaries: &Dictionaries, record:
     let begun = record.moment();
     let mut tx = state.begin();
     let mut events = Vec::new();
-    for collection in 0..dictionaries.len() {
+    for (collection, dictionary) in dictionaries.iter().enumerate() {
         for key in 0..KEYS {
-            let value = dictionaries[collection].get(&mut tx, &key).await.unwrap().as_deref().copied();
+            let value = dictionary.get(&mut tx, &key).await.unwrap().as_deref().copied();
             events.push(Event::Read((collection, key), Seen::Is(value)));
         }
-        events.push(Event::Count(collection, dictionaries[collection].len(&mut tx).await.unwrap()));
+        events.push(Event::Count(collection, dictionary.len(&mut tx).await.unwrap()));
     }
     let sequence_number = Some(tx.commit().await.unwrap().0);
     let recorded = Recorded { name: "the last reader".into(), events, begun, ended: record.moment(), sequence_number };

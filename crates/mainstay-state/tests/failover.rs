@@ -1,0 +1,128 @@
+//! A partition whose primary changes while transactions are under way.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+
+use mainstay_core::task::Scope;
+use mainstay_core::time::{self, Duration};
+use mainstay_core::{ErrorKind, Level, NodeId, PartitionId};
+use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, RealDisk, Role};
+use mainstay_state::{Dictionary, StateManager};
+
+const NODES: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
+
+struct Cluster {
+    network: InProcessNetwork,
+    hosts: Vec<Host>,
+    _folders: Vec<tempfile::TempDir>,
+}
+
+impl Cluster {
+    async fn start() -> Self {
+        let network = InProcessNetwork::new();
+        let (mut hosts, mut folders) = (Vec::new(), Vec::new());
+        for node in NODES {
+            let folder = tempfile::tempdir().unwrap();
+            let options = HostOptions { sets_per_level: 1, ..HostOptions::new(node) };
+            let disk = Arc::new(RealDisk);
+            let host = Host::open(disk, folder.path(), options, network.endpoint(node)).await.unwrap();
+            let handler = host.clone();
+            let receive = move |set, request| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
+                let host = handler.clone();
+                Box::pin(async move { host.receive(set, request).await })
+            };
+            network.attach(node, Scope::new(), Arc::new(receive));
+            match hosts.is_empty() {
+                true => host.found().await.unwrap(),
+                false => host.join(&NODES[..=hosts.len()]).await.unwrap(),
+            }
+            hosts.push(host);
+            folders.push(folder);
+        }
+        Self { network, hosts, _folders: folders }
+    }
+
+    fn partition(&self, node: usize, level: Level) -> Partition {
+        self.hosts[node].partition(level, PartitionId(0))
+    }
+
+    /// The node that is primary, out of some.
+    async fn primary(&self, level: Level, among: &[usize]) -> usize {
+        let found = async {
+            loop {
+                for node in among {
+                    if self.partition(*node, level).check().is_ok() {
+                        return *node;
+                    }
+                }
+                time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        time::timeout(Duration::from_secs(60), found).await.expect("a primary within a minute")
+    }
+
+    fn cut_off(&self, node: usize) {
+        for other in NODES {
+            self.network.cut(NODES[node], other);
+            self.network.cut(other, NODES[node]);
+        }
+    }
+
+    async fn stop(self) {
+        for host in &self.hosts {
+            host.stop().await;
+        }
+    }
+}
+
+async fn value(state: &StateManager, numbers: &Dictionary<String, u64>, key: &str) -> Option<u64> {
+    numbers.get(&mut state.begin(), key).await.unwrap().as_deref().copied()
+}
+
+#[tokio::test]
+async fn a_commit_under_way_when_the_primary_is_lost_has_an_unknown_outcome() {
+    let cluster = Cluster::start().await;
+    for level in [Level::Persisted, Level::Volatile] {
+        let old = cluster.primary(level, &[0, 1, 2]).await;
+        let state = StateManager::open(cluster.partition(old, level)).await.unwrap();
+        let numbers: Dictionary<String, u64> = state.collection("numbers").await.unwrap();
+        let mut tx = state.begin();
+        numbers.set(&mut tx, "kept".into(), 1).await.unwrap();
+        tx.commit().await.unwrap();
+
+        // Three transactions: one on its way when the others cannot be reached, one that has not been committed, one begun.
+        let mut late = state.begin();
+        numbers.set(&mut late, "late".into(), 3).await.unwrap();
+        cluster.cut_off(old);
+        let mut tx = state.begin();
+        numbers.set(&mut tx, "unknown".into(), 2).await.unwrap();
+        let error = tx.commit().await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+
+        // Whoever is cut off neither reads nor writes.
+        cluster.partition(old, level).watch().wait_for(|standing| standing.role != Role::Primary).await.unwrap();
+        let error = numbers.get(&mut state.begin(), "kept").await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
+        let error = late.commit().await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
+
+        let others: Vec<usize> = (0..NODES.len()).filter(|node| *node != old).collect();
+        let new = cluster.primary(level, &others).await;
+        let after = StateManager::open(cluster.partition(new, level)).await.unwrap();
+        let numbers_after: Dictionary<String, u64> = after.collection("numbers").await.unwrap();
+        assert_eq!(value(&after, &numbers_after, "kept").await, Some(1));
+        assert_eq!(value(&after, &numbers_after, "late").await, None);
+        let unknown = value(&after, &numbers_after, "unknown").await;
+        let mut tx = after.begin();
+        assert_eq!(numbers_after.len(&mut tx).await.unwrap(), 1 + u64::from(unknown.is_some()));
+        numbers_after.set(&mut tx, "kept".into(), 10).await.unwrap();
+        tx.commit().await.unwrap();
+
+        // The old one stays closed, also where it can be reached again.
+        cluster.network.heal();
+        let error = numbers.get(&mut state.begin(), "kept").await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
+        assert_eq!(value(&after, &numbers_after, "kept").await, Some(10));
+    }
+    cluster.stop().await;
+}
