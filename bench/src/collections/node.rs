@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use mainstay_core::{Level, NodeId, PartitionId, time};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
-use mainstay_state::{Dictionary, StateManager};
+use mainstay_state::{Dictionary, StateManager, StateOptions};
 use mainstay_store::disk::RealDisk;
 
 use super::record::Record;
@@ -14,6 +14,9 @@ const READY_TIMEOUT: time::Duration = time::Duration::from_secs(30);
 
 /// How many records one transaction brings while data is prepared.
 const FILL_AT_ONCE: usize = 1000;
+
+/// Room for all records of the benchmark in memory.
+const CACHE_BYTES: u64 = 64 << 20;
 
 pub(super) type Records = Dictionary<String, Record>;
 
@@ -36,7 +39,10 @@ impl Node {
         let mut watch = partition.watch();
         let primary = watch.wait_for(|standing| standing.role == Role::Primary);
         time::timeout(READY_TIMEOUT, primary).await.map_err(|_| "no primary in time")??;
-        let state = StateManager::open(partition.clone()).await?;
+        // As whoever has one large partition would set it.
+        let mut options = StateOptions::default();
+        options.cache_bytes = CACHE_BYTES;
+        let state = StateManager::open_with(partition.clone(), options).await?;
         let records: Records = state.collection("records").await?;
         for (first, some) in (0..).step_by(FILL_AT_ONCE).zip(keys.chunks(FILL_AT_ONCE)) {
             let fill = async |mut tx: mainstay_state::Attempt| {

@@ -23,7 +23,7 @@ pub struct StateOptions {
 
 impl Default for StateOptions {
     fn default() -> Self {
-        Self { lock_timeout: LOCK_TIMEOUT, cache_bytes: 64 << 20, retry: RetryOptions::default() }
+        Self { lock_timeout: LOCK_TIMEOUT, cache_bytes: 16 << 20, retry: RetryOptions::default() }
     }
 }
 
