@@ -5,6 +5,7 @@
 //! modules of the workspace that touch the real clock, the operating system's randomness and bare `spawn`;
 //! everything else goes through them, which is what lets a whole cluster run in simulation by seed.
 
+mod actor_id;
 mod error;
 pub mod id;
 
@@ -16,5 +17,6 @@ pub mod random;
 pub mod task;
 pub mod time;
 
+pub use actor_id::{ACTOR_ID_BYTES_MAX, ActorId};
 pub use error::{Error, ErrorKind, Result};
 pub use id::{Epoch, Level, NodeId, PartitionId, ReplicaId, SequenceNumber, SetId};
