@@ -5,6 +5,9 @@
 //! and writes code from a description that is right. What only the compiler can know, such as whether a type can be
 //! serialized, is left to traits whose error messages say what to change.
 
+mod derive;
+
+mod actor;
 mod interface;
 mod service;
 
@@ -45,4 +48,27 @@ pub fn interface(arguments: TokenStream, item: TokenStream) -> TokenStream {
 pub fn derive_service(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     service::expand(&item).unwrap_or_else(|error| error.into_compile_error()).into()
+}
+
+/// Makes a struct a virtual actor: one object per id, there whenever it is called, with state that outlives it.
+///
+/// ```text
+/// #[actor(
+///     implements(Counter, Audit),     // the interfaces that it can be called by; none if it only has timers or reminders
+///     persistence = "persisted",      // or "volatile", "none"; "persisted" unless told
+///     partitions = 10,                // over which actors are spread by their ids; 10 unless told
+///     name = "counter",               // the name of the struct unless told
+/// )]
+/// ```
+///
+/// A `State<T>` or `Paged<T>` field is stored under the name of the field (`#[actor(name = "…")]` gives another, so that a field
+/// can be renamed), a `Context` is given, and every other field is `Default::default()` and lives as long as the activation.
+/// What a field is follows from the name of its type; `#[actor(state)]` and `#[actor(default)]` say so where that name is
+/// your own.
+///
+/// An actor that implements `Lifecycle` or `Remindable` is found to do so; the attribute does not mention it.
+#[proc_macro_derive(Actor, attributes(actor))]
+pub fn derive_actor(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    actor::expand(&item).unwrap_or_else(|error| error.into_compile_error()).into()
 }

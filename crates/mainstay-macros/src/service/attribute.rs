@@ -1,11 +1,8 @@
 use proc_macro2::{Ident, Span};
-use syn::punctuated::Punctuated;
-use syn::{Attribute, LitStr, Path, Token, parenthesized};
+use syn::{Attribute, Path};
 
 use super::partitions::Partitions;
-
-/// The longest name of a service. The runtime has the same limit for names that do not come from here.
-const NAME_BYTES_MAX: usize = 256;
+use crate::derive::{checked_name, implements, level, once, read};
 
 /// What `#[service(..)]` on a struct says.
 pub(super) struct ServiceAttribute {
@@ -20,67 +17,34 @@ pub(super) struct ServiceAttribute {
 
 impl ServiceAttribute {
     pub(super) fn read(attributes: &[Attribute]) -> syn::Result<Self> {
-        let (mut implements, mut partitions, mut level, mut name, mut run) = (Vec::new(), None, None, None, None);
-        for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("service")) {
-            attribute.parse_nested_meta(|meta| {
-                let again = |is_there: bool, what: &str| match is_there {
-                    true => Err(meta.error(format!("`{what}` is given twice: leave one out"))),
-                    false => Ok(()),
-                };
-                if meta.path.is_ident("implements") {
-                    let paths;
-                    parenthesized!(paths in meta.input);
-                    let paths = Punctuated::<Path, Token![,]>::parse_terminated(&paths)?;
-                    implements.extend(paths);
-                    Ok(())
-                } else if meta.path.is_ident("partitions") {
-                    again(partitions.is_some(), "partitions")?;
-                    partitions = Some(meta.value()?.parse()?);
-                    Ok(())
-                } else if meta.path.is_ident("persistence") {
-                    again(level.is_some(), "persistence")?;
-                    level = Some(variant(&meta.value()?.parse()?)?);
-                    Ok(())
-                } else if meta.path.is_ident("name") {
-                    again(name.is_some(), "name")?;
-                    name = Some(checked_name(&meta.value()?.parse()?)?);
-                    Ok(())
-                } else if meta.path.is_ident("run") {
-                    again(run.is_some(), "run")?;
-                    run = meta.path.get_ident().map(Ident::span);
-                    Ok(())
-                } else {
-                    Err(meta.error(
-                        "a service does not know this: use `implements(..)`, `partitions = ..`, `persistence = \"..\"`, \
-                         `name = \"..\"` or `run`",
-                    ))
-                }
-            })?;
-        }
+        let mut interfaces = Vec::new();
+        let (mut partitions, mut persistence, mut name, mut run) = (None, None, None, None);
+        read(attributes, "service", |meta| {
+            let is = |word| meta.path.is_ident(word);
+            if is("implements") {
+                interfaces.extend(implements(&meta)?);
+                Ok(())
+            } else if is("partitions") {
+                once(&mut partitions, &meta, |meta| meta.value()?.parse())
+            } else if is("persistence") {
+                once(&mut persistence, &meta, level)
+            } else if is("name") {
+                once(&mut name, &meta, checked_name)
+            } else if is("run") {
+                once(&mut run, &meta, |meta| Ok(meta.path.get_ident().map_or_else(Span::call_site, Ident::span)))
+            } else {
+                Err(meta.error(
+                    "a service does not know this: use `implements(..)`, `partitions = ..`, `persistence = \"..\"`, \
+                     `name = \"..\"` or `run`",
+                ))
+            }
+        })?;
         Ok(Self {
-            implements,
+            implements: interfaces,
             partitions: partitions.unwrap_or_default(),
-            level: level.unwrap_or_else(|| Ident::new("Persisted", Span::call_site())),
+            level: persistence.unwrap_or_else(|| Ident::new("Persisted", Span::call_site())),
             name,
             run,
         })
     }
-}
-
-fn variant(text: &LitStr) -> syn::Result<Ident> {
-    let name = match text.value().as_str() {
-        "persisted" => "Persisted",
-        "volatile" => "Volatile",
-        "none" => "None",
-        _ => return Err(syn::Error::new(text.span(), "use \"persisted\", \"volatile\" or \"none\"")),
-    };
-    Ok(Ident::new(name, text.span()))
-}
-
-fn checked_name(text: &LitStr) -> syn::Result<String> {
-    let name = text.value();
-    if name.is_empty() || name.len() > NAME_BYTES_MAX {
-        return Err(syn::Error::new(text.span(), format!("a name has 1 to {NAME_BYTES_MAX} bytes")));
-    }
-    Ok(name)
 }

@@ -6,23 +6,23 @@ mod partitions;
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::ext::IdentExt as _;
-use syn::spanned::Spanned as _;
-use syn::{Data, DeriveInput, Fields};
+use syn::DeriveInput;
 
+use crate::derive::{Kind, all, fields, offers, text};
 use attribute::ServiceAttribute;
-use field::Field;
+use field::ServiceField;
+
+const SERVICE: Kind =
+    Kind { noun: "a service", word: "service", why_names: "they are its collections, and their names are stored" };
 
 pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
-    let fields = fields(item)?;
+    let fields = all(fields(item, &SERVICE)?.into_iter().map(ServiceField::read))?;
     let attribute = ServiceAttribute::read(&item.attrs)?;
     let name = &item.ident;
-    let text = attribute.name.clone().unwrap_or_else(|| name.unraw().to_string());
+    let text = text(attribute.name.clone(), name);
     let (level, partitioning) = (&attribute.level, attribute.partitions.expand());
-    let interfaces = attribute.implements.iter().map(|interface| {
-        quote_spanned! { interface.span() => interfaces.add(<Self as #interface>::__interface()); }
-    });
-    let opened = fields.iter().map(Field::expand);
+    let interfaces = offers(&attribute.implements, "add");
+    let opened = fields.iter().map(ServiceField::expand);
     let runs = attribute.run.is_some();
     let execute = attribute.run.map(|run| {
         // An inherent `run` goes before that of the trait, which stands in for one that is missing.
@@ -59,23 +59,4 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
             #execute
         }
     })
-}
-
-fn fields(item: &DeriveInput) -> syn::Result<Vec<Field>> {
-    if !item.generics.params.is_empty() || item.generics.where_clause.is_some() {
-        return Err(syn::Error::new_spanned(
-            &item.generics,
-            "a service cannot be generic, because its name stands for one type: name the types, or write one service for each",
-        ));
-    }
-    let refusal = "a service is a struct with named fields: they are its collections, and their names are stored";
-    match &item.data {
-        Data::Struct(data) => match &data.fields {
-            Fields::Named(named) => named.named.iter().map(Field::read).collect(),
-            Fields::Unit => Ok(Vec::new()),
-            Fields::Unnamed(unnamed) => Err(syn::Error::new_spanned(unnamed, refusal)),
-        },
-        Data::Enum(data) => Err(syn::Error::new_spanned(data.enum_token, refusal)),
-        Data::Union(data) => Err(syn::Error::new_spanned(data.union_token, refusal)),
-    }
 }

@@ -1,0 +1,74 @@
+//! `#[derive(Actor)]`.
+
+mod attribute;
+mod field;
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::DeriveInput;
+
+use crate::derive::{Kind, all, fields, offers, text};
+use attribute::ActorAttribute;
+use field::{ActorField, refuse_clashes};
+
+const ACTOR: Kind =
+    Kind { noun: "an actor", word: "actor", why_names: "those of type `State` are stored under their names" };
+
+pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
+    let fields = all(fields(item, &ACTOR)?.into_iter().map(ActorField::read))?;
+    refuse_clashes(&fields)?;
+    let ActorAttribute { implements, partitions, level, name } = ActorAttribute::read(&item.attrs)?;
+    let (actor, text) = (&item.ident, text(name, &item.ident));
+    let interfaces = offers(&implements, "offer");
+    let opened = fields.iter().map(ActorField::expand_open);
+    let sealed = fields.iter().filter_map(ActorField::expand_seal);
+    let restored = fields.iter().filter_map(ActorField::expand_restore);
+    Ok(quote! {
+        #[automatically_derived]
+        impl ::mainstay::__private::Actor for #actor {
+            const NAME: &'static str = #text;
+            const LEVEL: ::mainstay::Level = ::mainstay::Level::#level;
+
+            // A constant of `Probe` itself goes before that of the trait, and is there if the actor implements what it
+            // asks for.
+            const LIFECYCLE: ::core::option::Option<::mainstay::__private::LifecycleHooks<Self>> = {
+                #[allow(unused_imports)]
+                use ::mainstay::__private::NoLifecycle as _;
+                ::mainstay::__private::Probe::<Self>::LIFECYCLE
+            };
+            const REMINDABLE: ::core::option::Option<::mainstay::__private::RemindHook<Self>> = {
+                #[allow(unused_imports)]
+                use ::mainstay::__private::NotRemindable as _;
+                ::mainstay::__private::Probe::<Self>::REMINDABLE
+            };
+
+            fn partitions() -> u32 {
+                #partitions
+            }
+
+            fn interfaces(
+                interfaces: &mut ::mainstay::__private::Interfaces<::mainstay::__private::ActorCell<Self>>,
+            ) {
+                let _ = &interfaces;
+                #(#interfaces)*
+            }
+
+            fn open(opening: &::mainstay::__private::ActorOpening<'_>) -> ::mainstay::Result<Self> {
+                let _ = opening;
+                ::core::result::Result::Ok(Self { #(#opened),* })
+            }
+
+            fn seal(&mut self, seal: &mut ::mainstay::__private::Seal<'_>) -> ::mainstay::Result<()> {
+                let _ = &seal;
+                #(#sealed)*
+                ::core::result::Result::Ok(())
+            }
+
+            fn restore(&mut self, opening: &::mainstay::__private::ActorOpening<'_>) -> ::mainstay::Result<()> {
+                let _ = opening;
+                #(#restored)*
+                ::core::result::Result::Ok(())
+            }
+        }
+    })
+}

@@ -1,0 +1,30 @@
+//! What the derive macros have in common: the struct that they are put on, and the settings in their attributes.
+//!
+//! A derive macro names itself once, as a [`Kind`], which messages to the user are made of.
+
+mod kind;
+mod settings;
+mod shape;
+
+pub(crate) use kind::Kind;
+pub(crate) use settings::{all, checked_name, implements, level, number, once, read};
+pub(crate) use shape::{Field, fields};
+
+use proc_macro2::{Ident, TokenStream};
+use quote::quote_spanned;
+use syn::Path;
+use syn::ext::IdentExt as _;
+use syn::spanned::Spanned as _;
+
+/// The name that a type goes by: the one that its attribute gives, or its own.
+pub(crate) fn text(given: Option<String>, own: &Ident) -> String {
+    given.unwrap_or_else(|| own.unraw().to_string())
+}
+
+/// Lists the interfaces, by a method of what collects them. Where one is not implemented, its name is underlined.
+pub(crate) fn offers(interfaces: &[Path], method: &str) -> impl Iterator<Item = TokenStream> {
+    interfaces.iter().map(move |interface| {
+        let method = Ident::new(method, interface.span());
+        quote_spanned! { interface.span() => interfaces.#method(<Self as #interface>::__interface()); }
+    })
+}

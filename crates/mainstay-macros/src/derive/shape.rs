@@ -1,0 +1,51 @@
+use proc_macro2::Ident;
+use syn::spanned::Spanned as _;
+use syn::{Attribute, Data, DeriveInput, Fields, Type};
+
+use super::Kind;
+
+/// A field as it is written.
+pub(crate) struct Field<'i> {
+    pub(crate) name: Ident,
+    pub(crate) ty: &'i Type,
+    pub(crate) attributes: &'i [Attribute],
+}
+
+impl<'i> Field<'i> {
+    fn read(field: &'i syn::Field) -> Self {
+        // Fields without a name are refused before this.
+        let name = field.ident.clone().unwrap_or_else(|| Ident::new("unnamed", field.span()));
+        Self { name, ty: &field.ty, attributes: &field.attrs }
+    }
+
+    /// The name of the type without its path and its parameters, which is all that a macro knows of a type.
+    pub(crate) fn type_name(&self) -> Option<String> {
+        match self.ty {
+            Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+            _ => None,
+        }
+    }
+}
+
+/// The fields of a struct that is not generic and has names for all of them.
+pub(crate) fn fields<'i>(item: &'i DeriveInput, kind: &Kind) -> syn::Result<Vec<Field<'i>>> {
+    let Kind { noun, word, why_names } = kind;
+    if !item.generics.params.is_empty() || item.generics.where_clause.is_some() {
+        return Err(syn::Error::new_spanned(
+            &item.generics,
+            format!(
+                "{noun} cannot be generic, because its name stands for one type: name the types, or write one {word} for each"
+            ),
+        ));
+    }
+    let refusal = format!("{noun} is a struct with named fields: {why_names}");
+    match &item.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(named) => Ok(named.named.iter().map(Field::read).collect()),
+            Fields::Unit => Ok(Vec::new()),
+            Fields::Unnamed(unnamed) => Err(syn::Error::new_spanned(unnamed, refusal)),
+        },
+        Data::Enum(data) => Err(syn::Error::new_spanned(data.enum_token, refusal)),
+        Data::Union(data) => Err(syn::Error::new_spanned(data.union_token, refusal)),
+    }
+}
