@@ -27,6 +27,9 @@ mod missing_run;
 mod opening;
 mod service;
 
+mod actor_settings;
+pub mod metric;
+
 mod activation;
 mod backoff;
 mod directory;
@@ -34,6 +37,7 @@ mod lifecycle;
 mod run;
 mod served;
 
+pub use actor_settings::{ActorSettings, ReminderSettings};
 pub use caller::{CALL_TIMEOUT_DEFAULT, Caller};
 pub use context::ServiceContext;
 pub use contract::{Contract, Outcome, assert_contract};
