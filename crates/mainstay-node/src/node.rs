@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
 use crate::builder::NodeBuilder;
+use crate::settings::Settings;
 
 /// A process that takes part in the system, with one data folder. Cheap to clone.
 ///
@@ -22,6 +23,7 @@ pub struct Node {
 struct Inner {
     directory: Arc<Directory>,
     services: Services,
+    settings: Settings,
     /// Gone once the node has stopped, because it keeps the data folder locked.
     host: Mutex<Option<Host>>,
     stopped: OnceCell<()>,
@@ -33,9 +35,10 @@ impl Node {
         NodeBuilder::new()
     }
 
-    pub(crate) fn new(host: Host, directory: Arc<Directory>) -> Self {
+    pub(crate) fn new(host: Host, directory: Arc<Directory>, settings: Settings) -> Self {
         let services = Services::new(directory.clone());
-        Self { inner: Arc::new(Inner { directory, services, host: Mutex::new(Some(host)), stopped: OnceCell::new() }) }
+        let host = Mutex::new(Some(host));
+        Self { inner: Arc::new(Inner { directory, services, settings, host, stopped: OnceCell::new() }) }
     }
 
     /// A proxy to the partition of a key, of the one service that implements the interface.
@@ -57,6 +60,11 @@ impl Node {
     /// its partitions.
     pub fn service_named<P: Proxy + SharedInterface>(&self, name: &str, key: impl Into<PartitionKey>) -> Result<P> {
         self.inner.services.service_named(name, key)
+    }
+
+    /// The effective settings, each with where it comes from.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
     }
 
     /// Stops in order: no call is admitted any more, `run` of every partition is cancelled, what is under way gets a few
