@@ -45,6 +45,17 @@ impl Timings {
         }
     }
 
+    /// What was counted after an earlier state of the same.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = self.clone();
+        for (class, earlier) in since.classes.iter_mut().zip(&earlier.classes) {
+            class.count = class.count.saturating_sub(earlier.count);
+            class.nanos = class.nanos.saturating_sub(earlier.nanos);
+        }
+        since
+    }
+
     /// The classes that something was counted in: the mean of what was, in seconds, and how much it was. The mean is within the
     /// bounds of its class, so that whoever counts by the same bounds gets the same classes and the same sum.
     pub fn means(&self) -> impl Iterator<Item = (f64, u64)> {
@@ -70,7 +81,9 @@ mod tests {
         }
         let mut other = Timings::default();
         other.record(Duration::from_millis(1));
+        let earlier = timings.clone();
         timings.merge(&other);
+        assert_eq!(timings.since(&earlier), other);
         let means: Vec<_> = timings.means().collect();
         assert_eq!(means, [(0.001, 2), (0.002, 2), (0.7, 1), (90.0, 1)]);
         assert_eq!(timings.count(), 6);

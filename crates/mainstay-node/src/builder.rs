@@ -1,5 +1,6 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Replica, 
 use mainstay_runtime::{ActorSettings, Directory, Service, ServiceType, Serving};
 use mainstay_store::disk::{Disk, RealDisk};
 
+use crate::admin;
 use crate::node::Node;
 use crate::registry::{REGISTRY_PARTITION, Registry};
 use crate::settings::{Declared, Knowledge, NodeDraft, Settings, Step, Surroundings};
@@ -50,6 +52,16 @@ impl NodeBuilder {
     pub fn data_dir(self, folder: impl Into<PathBuf>) -> Self {
         let folder = folder.into();
         self.change(&["data_dir"], move |node| node.data_dir = folder)
+    }
+
+    /// Serves operators on this address: `GET /metrics` for Prometheus, `GET /health`. Nothing listens unless an address is
+    /// set. There is no encryption and no password, so it should be open to this machine alone (`127.0.0.1:9090`) or to a
+    /// network of operators. With port 0 the operating system chooses; [`Node::admin_address`] has the outcome.
+    ///
+    /// Metrics go to the one recorder of the process. If the application has installed its own before the node starts, all
+    /// metrics are there, and `/metrics` is answered with 404 and this reason.
+    pub fn admin_address(self, address: SocketAddr) -> Self {
+        self.change(&["admin.address"], move |node| node.admin_address = Some(address))
     }
 
     /// Serves a type of service.
@@ -129,6 +141,15 @@ impl NodeBuilder {
         refuse_namesakes(&services)?;
         let settings = Surroundings::look(self.config_file, self.isolated)?.resolve(declared(&services), self.steps)?;
         settings.remarks().iter().for_each(|remark| tracing::warn!("{remark}"));
+        // First what can be refused without touching data. The recorder is there before anything is counted.
+        let listener = match settings.admin_address() {
+            Some(address) => {
+                let listener = admin::bind(address).await?;
+                admin::install();
+                Some(listener)
+            }
+            None => None,
+        };
         let options = settings.host_options().clone();
         let node = options.node;
         let transport = InProcessNetwork::new().endpoint(node);
@@ -137,7 +158,9 @@ impl NodeBuilder {
         match assemble(&host, node, services, &settings).await {
             Ok(directory) => {
                 guard.disarm();
-                Ok(Node::new(host, directory, settings))
+                let node = Node::new(host, directory, settings);
+                listener.map_or(Ok(()), |listener| node.serve_admin(listener))?;
+                Ok(node)
             }
             Err(error) => {
                 host.stop().await;

@@ -4,6 +4,7 @@
 //! partition with the [registry](Registry) has its primary → looks up or records each service's partitions → starts to
 //! serve them ([`mainstay_runtime::Directory`]). Only here do the runtime and the replicas meet.
 
+mod admin;
 mod builder;
 mod node;
 mod recorded;

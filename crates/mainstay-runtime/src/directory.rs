@@ -169,6 +169,11 @@ impl Directory {
         self.vacate();
     }
 
+    /// True from when it is being stopped.
+    pub fn is_stopped(&self) -> bool {
+        *self.stop.borrow()
+    }
+
     fn vacate(&self) {
         self.services.values().flat_map(|served| &served.slots).for_each(|slot| slot.put(Occupant::Stopped));
     }

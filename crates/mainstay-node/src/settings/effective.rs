@@ -24,6 +24,7 @@ pub struct Settings {
     pub(super) entries: Vec<Setting>,
     pub(super) file: Option<PathBuf>,
     pub(super) remarks: Vec<String>,
+    pub(super) contradicts_records: bool,
 }
 
 /// One effective value.
@@ -99,11 +100,17 @@ impl Settings {
                         set.value, set.origin
                     )
                 });
+                self.contradicts_records |= remark.is_some();
                 self.remarks.extend(remark);
                 self.entries.push(Setting { key, value, origin: Origin::Recorded });
             }
         }
         self
+    }
+
+    /// True if something is set otherwise than the data folder has it, so that a node would refuse to start.
+    pub fn contradicts_records(&self) -> bool {
+        self.contradicts_records
     }
 
     /// Where the data is.

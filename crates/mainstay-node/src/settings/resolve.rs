@@ -160,6 +160,7 @@ impl Surroundings {
             entries,
             file: self.file.map(|file| PathBuf::from(file.path())),
             remarks: self.environment.remarks,
+            contradicts_records: false,
         })
     }
 }

@@ -395,3 +395,28 @@ fn a_file_that_was_named_must_exist_and_be_small() {
     let error = crate::Node::builder().isolated().config_file(&path).settings().unwrap_err();
     assert_eq!(error.kind(), mainstay_core::ErrorKind::Invalid, "{error}");
 }
+
+/// The guide lists every key with its default, and no other.
+#[test]
+fn the_guide_lists_every_key() {
+    let guide = include_str!("../../../../docs/guide/configuration.md");
+    let rows: Vec<_> = guide.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | ")).collect();
+    let settings = resolved("", &[], Vec::new()).unwrap();
+    let listed = |key: &str| rows.iter().find(|(name, _)| *name == key).map(|(_, rest)| *rest);
+    for entry in settings.entries().iter().filter(|entry| !entry.key.starts_with("services.")) {
+        let key = entry.key.strip_prefix("defaults.").unwrap_or(&entry.key);
+        let row = listed(key).unwrap_or_else(|| panic!("the guide has no row for {key}"));
+        let default = match &entry.value {
+            Value::Count(count) => count.to_string(),
+            value => format!("`{value}`"),
+        };
+        assert!(row.starts_with(&default), "{key} is {default} and the guide says {row}");
+    }
+    for (name, _) in &rows {
+        let known = |scope: &str| settings.entries().iter().any(|entry| entry.key == format!("{scope}{name}"));
+        assert!(
+            known("") || known("defaults.") || known("services.Counter."),
+            "the guide lists {name}, which is no key"
+        );
+    }
+}
