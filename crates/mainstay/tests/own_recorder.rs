@@ -18,6 +18,7 @@ async fn the_recorder_of_the_application_stays_and_the_page_says_so() {
     let node = Node::builder().isolated().data_dir(folder.path()).admin_address(address).start().await.unwrap();
     let page = http::get(node.admin_address().unwrap(), "/metrics");
     assert_eq!(page.status, 404);
+    assert!(page.head.contains("content-type: text/plain"), "{}", page.head);
     assert!(page.body.contains("a metrics recorder of its own"), "{}", page.body);
     assert_eq!(http::get(node.admin_address().unwrap(), "/health").status, 200);
     node.stop().await;

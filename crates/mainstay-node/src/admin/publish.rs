@@ -33,9 +33,12 @@ impl Publisher {
     pub(crate) fn publish(&self, host: &Host) {
         let mut last = self.last.lock();
         for (set, now) in host.activity() {
-            let before = last.sets.entry(set).or_default();
-            publish_set(set, &now, before);
-            *before = now;
+            // Most sets of an idle node; the first time counts, so that every series is there from the start.
+            if last.sets.get(&set) == Some(&now) {
+                continue;
+            }
+            publish_set(set, &now, &last.sets.remove(&set).unwrap_or_default());
+            last.sets.insert(set, now);
         }
         let log = host.log_activity();
         metrics::counter!(metric::LOG_BYTES).increment(log.bytes.saturating_sub(last.log.bytes));

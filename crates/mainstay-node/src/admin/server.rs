@@ -109,6 +109,8 @@ async fn serve(stream: TcpStream, node: Weak<Inner>) -> Result<(), hyper::Error>
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
+        // A client that has said all it wants to say may close its side and still gets its answer.
+        .half_close(true)
         .header_read_timeout(HEAD_TIMEOUT)
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
