@@ -22,6 +22,8 @@ mod actor;
 mod call;
 mod service;
 
+pub mod metric;
+
 mod backoff;
 mod directory;
 mod interfaces;
