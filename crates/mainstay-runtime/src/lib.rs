@@ -34,6 +34,8 @@ mod lifecycle;
 mod run;
 mod served;
 
+mod worker;
+
 pub use caller::{CALL_TIMEOUT_DEFAULT, Caller};
 pub use context::ServiceContext;
 pub use contract::{Contract, Outcome, assert_contract};
