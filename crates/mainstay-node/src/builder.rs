@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Replica, Role};
-use mainstay_runtime::{Directory, Service, ServiceType, Serving};
+use mainstay_runtime::{Actor, ActorOptions, Directory, Service, ServiceType, Serving};
 use mainstay_store::disk::{Disk, RealDisk};
 
 use crate::node::Node;
@@ -51,6 +51,17 @@ impl NodeBuilder {
     /// Serves a type of service.
     pub fn service<T: Service>(mut self) -> Self {
         self.services.push(ServiceType::of::<T>());
+        self
+    }
+
+    /// Serves a type of actor.
+    pub fn actor<T: Actor>(self) -> Self {
+        self.actor_with::<T>(ActorOptions::default())
+    }
+
+    /// Serves a type of actor that is run in another way than usual.
+    pub fn actor_with<T: Actor>(mut self, options: ActorOptions) -> Self {
+        self.services.push(ServiceType::of_actor::<T>(options));
         self
     }
 

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use mainstay_core::Result;
 use mainstay_core::partitioning::PartitionKey;
+use mainstay_core::{ActorId, Result};
 use mainstay_replica::{Host, Replica};
 use mainstay_runtime::{Directory, Proxy, Services, SharedInterface};
 use parking_lot::Mutex;
@@ -57,6 +57,27 @@ impl Node {
     /// its partitions.
     pub fn service_named<P: Proxy + SharedInterface>(&self, name: &str, key: impl Into<PartitionKey>) -> Result<P> {
         self.inner.services.service_named(name, key)
+    }
+
+    /// A proxy to an actor, of the one type that implements the interface. The actor need not be active, and need never
+    /// have been: it is there when it is called.
+    ///
+    /// The id is an `i64`, a text or a uuid.
+    ///
+    /// # Errors
+    /// `NotFound` if no actor implements the interface, `Invalid` if several do, `TooLarge` for a text above
+    /// [`ACTOR_ID_BYTES_MAX`](mainstay_core::ACTOR_ID_BYTES_MAX).
+    pub fn actor<P: Proxy>(&self, id: impl Into<ActorId>) -> Result<P> {
+        self.inner.services.actor(id)
+    }
+
+    /// A proxy to an actor of a type by its name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such type, `Invalid` if it does not implement the interface, `TooLarge` for a text above
+    /// [`ACTOR_ID_BYTES_MAX`](mainstay_core::ACTOR_ID_BYTES_MAX).
+    pub fn actor_named<P: Proxy>(&self, name: &str, id: impl Into<ActorId>) -> Result<P> {
+        self.inner.services.actor_named(name, id)
     }
 
     /// Stops in order: no call is admitted any more, `run` of every partition is cancelled, what is under way gets a few

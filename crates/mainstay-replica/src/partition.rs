@@ -53,6 +53,12 @@ impl Batch {
         self
     }
 
+    /// Sets a key; key and value are given in parts that are put together here, so that nobody has to do so before.
+    pub fn put_parts(&mut self, key: &[&[u8]], value: &[&[u8]]) -> &mut Self {
+        self.writes.put_parts(key, value);
+        self
+    }
+
     /// Removes a key; one that is not there is fine.
     pub fn delete(&mut self, key: &[u8]) -> &mut Self {
         self.writes.delete(key);

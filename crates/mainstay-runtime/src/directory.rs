@@ -1,8 +1,6 @@
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use mainstay_core::partitioning::{PartitionKey, Partitioning};
@@ -11,10 +9,15 @@ use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
 use mainstay_state::Partition;
 use tokio::sync::watch;
 
+use crate::actor::Actor;
+use crate::actor::activation::{ActorActivation, ActorOptions};
+use crate::actor::cell::ActorCell;
 use crate::interfaces::{Interfaces, OfferedInterface};
 use crate::lifecycle::{Post, attend};
 use crate::router::{Address, Route, Router, Services, Wanted};
-use crate::service::{Service, check_name};
+use crate::service::activation::{Open, ServiceActivation};
+use crate::service::definition::{Service, check_name};
+use crate::service::served::Served;
 use crate::slot::{Occupant, Slot};
 
 /// A type of service, whatever Rust type is behind it.
@@ -24,7 +27,17 @@ pub struct ServiceType {
     level: Level,
     partitioning: Partitioning,
     interfaces: Vec<OfferedInterface>,
-    attend: fn(Post) -> Pin<Box<dyn Future<Output = ()> + Send>>,
+    kind: ServiceKind,
+    open: Open,
+}
+
+/// What a type of service consists of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ServiceKind {
+    /// One object per partition.
+    Stateful,
+    /// Many actors in each partition.
+    Actors,
 }
 
 impl fmt::Debug for ServiceType {
@@ -44,14 +57,42 @@ impl ServiceType {
         partitioning
             .check()
             .map_err(|error| Error::invalid(format!("service {} cannot be started", T::NAME)).with_source(error))?;
-        let interfaces = Interfaces::<T>::of_service().list().to_vec();
+        let interfaces = Interfaces::<Served<T>>::of_service().list().to_vec();
         Ok(Self {
             name: T::NAME,
             level: T::LEVEL,
             partitioning,
             interfaces,
-            attend: |post| Box::pin(attend::<T>(post)),
+            kind: ServiceKind::Stateful,
+            open: Arc::new(|place| Box::pin(ServiceActivation::open::<T>(place))),
         })
+    }
+
+    /// The type of an actor.
+    ///
+    /// # Errors
+    /// `Invalid` if its name, its number of partitions or its settings cannot be.
+    pub fn of_actor<T: Actor>(options: ActorOptions) -> Result<Self> {
+        check_name(T::NAME)?;
+        options.settings.check()?;
+        let partitioning = Partitioning::uniform(T::partitions());
+        partitioning
+            .check()
+            .map_err(|error| Error::invalid(format!("actor {} cannot be started", T::NAME)).with_source(error))?;
+        let interfaces = Interfaces::<ActorCell<T>>::of_actor().list().to_vec();
+        Ok(Self {
+            name: T::NAME,
+            level: T::LEVEL,
+            partitioning,
+            interfaces,
+            kind: ServiceKind::Actors,
+            open: Arc::new(move |place| Box::pin(ActorActivation::<T>::open(place, options.clone()))),
+        })
+    }
+
+    /// What it consists of.
+    pub fn kind(&self) -> ServiceKind {
+        self.kind
     }
 
     /// Its name.
@@ -85,13 +126,13 @@ pub struct Serving {
 /// [`stop`](Directory::stop) or [`kill`](Directory::kill).
 #[derive(Debug)]
 pub struct Directory {
-    services: BTreeMap<&'static str, Served>,
+    services: BTreeMap<&'static str, Known>,
     stop: watch::Sender<bool>,
     scope: Scope,
 }
 
 #[derive(Debug)]
-struct Served {
+struct Known {
     service: ServiceType,
     slots: Vec<Arc<Slot>>,
 }
@@ -118,7 +159,7 @@ impl Directory {
                 let address = Address { service: name.clone(), index, partition: partition.id(), share };
                 Some(Arc::new(Slot::new(Arc::new(address))))
             });
-            let served = Served { service: service.clone(), slots: slots.collect() };
+            let served = Known { service: service.clone(), slots: slots.collect() };
             if table.insert(service.name, served).is_some() {
                 return Err(Error::invalid(format!(
                     "two services have the name {:?}: give one another by `name = \"..\"` in its attribute",
@@ -136,7 +177,7 @@ impl Directory {
             for (slot, partition) in served.slots.iter().zip(partitions) {
                 let services = Services::new(router.clone());
                 let post = Post { node, partition, slot: slot.clone(), services, stop: self.stop.subscribe() };
-                drop(self.scope.spawn((service.attend)(post)));
+                drop(self.scope.spawn(attend(post, service.open.clone())));
             }
         }
     }
@@ -161,14 +202,14 @@ impl Directory {
         self.services.values().flat_map(|served| &served.slots).for_each(|slot| slot.put(Occupant::Stopped));
     }
 
-    fn choose(&self, wanted: &Wanted<'_>) -> Result<&Served> {
+    fn choose(&self, wanted: &Wanted<'_>) -> Result<&Known> {
         match wanted.service {
             Some(name) => self.by_name(name, wanted),
             None => self.by_interface(wanted),
         }
     }
 
-    fn by_name(&self, name: &str, wanted: &Wanted<'_>) -> Result<&Served> {
+    fn by_name(&self, name: &str, wanted: &Wanted<'_>) -> Result<&Known> {
         let served = self.services.get(name).ok_or_else(|| {
             let known: Vec<_> = self.services.keys().copied().collect();
             Error::new(
@@ -176,6 +217,13 @@ impl Directory {
                 format!("there is no service {name:?} on this node: it has {}", or_none(&known)),
             )
         })?;
+        if served.service.kind != wanted.kind {
+            let way = match served.service.kind {
+                ServiceKind::Stateful => "a service: call it by `service_named`",
+                ServiceKind::Actors => "an actor: call it by `actor_named`",
+            };
+            return Err(Error::invalid(format!("{name} is {way}")));
+        }
         if served.offers(wanted.object) {
             return Ok(served);
         }
@@ -185,13 +233,18 @@ impl Directory {
         )))
     }
 
-    fn by_interface(&self, wanted: &Wanted<'_>) -> Result<&Served> {
-        let mut offering = self.services.values().filter(|served| served.offers(wanted.object));
+    fn by_interface(&self, wanted: &Wanted<'_>) -> Result<&Known> {
+        let is_wanted = |served: &&Known| served.service.kind == wanted.kind && served.offers(wanted.object);
+        let mut offering = self.services.values().filter(is_wanted);
+        let (noun, builder, named) = match wanted.kind {
+            ServiceKind::Stateful => ("service", "service", "service_named"),
+            ServiceKind::Actors => ("actor", "actor", "actor_named"),
+        };
         let Some(first) = offering.next() else {
             return Err(Error::new(
                 ErrorKind::NotFound,
                 format!(
-                    "no service on this node implements {}: start one that does by `Node::builder().service::<..>()`",
+                    "no {noun} on this node implements {}: start one that does by `Node::builder().{builder}::<..>()`",
                     wanted.interface
                 ),
             ));
@@ -201,7 +254,7 @@ impl Directory {
             return Ok(first);
         }
         Err(Error::invalid(format!(
-            "{} is implemented by {} and by {}: say which by `service_named`",
+            "{} is implemented by {} and by {}: say which by `{named}`",
             wanted.interface,
             first.service.name,
             others.join(", ")
@@ -209,7 +262,7 @@ impl Directory {
     }
 }
 
-impl Served {
+impl Known {
     fn offers(&self, object: TypeId) -> bool {
         self.service.interfaces.iter().any(|interface| interface.object == object)
     }

@@ -2,20 +2,22 @@ use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use crate::proxy::{Offered, SharedInterface};
-use crate::served::Served;
-use crate::service::Service;
+use crate::actor::Actor;
+use crate::actor::cell::ActorCell;
+use crate::call::proxy::{Offered, SharedInterface};
+use crate::service::definition::Service;
+use crate::service::served::Served;
 
-/// The interfaces of a service, as `#[derive(Service)]` lists them.
-pub struct Interfaces<T: Service> {
+/// The interfaces of a type, as its derive macro lists them: what its hosts can be called by.
+pub struct Interfaces<H> {
     list: Vec<OfferedInterface>,
-    behind: Vec<Behind<T>>,
+    behind: Vec<Behind<H>>,
 }
 
 /// Makes the object behind an interface.
-type Behind<T> = fn(Arc<Served<T>>) -> Box<dyn Any + Send + Sync>;
+type Behind<H> = fn(Arc<H>) -> Box<dyn Any + Send + Sync>;
 
-/// An interface that a service offers.
+/// An interface that a type offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OfferedInterface {
     /// Its name.
@@ -24,22 +26,21 @@ pub struct OfferedInterface {
     pub object: TypeId,
 }
 
-impl<T: Service> Interfaces<T> {
-    pub(crate) fn of_service() -> Self {
+impl<H> Interfaces<H> {
+    pub(crate) fn list_by(fill: fn(&mut Self)) -> Self {
         let mut interfaces = Self { list: Vec::new(), behind: Vec::new() };
-        T::interfaces(&mut interfaces);
+        fill(&mut interfaces);
         interfaces
     }
 
     /// Adds an interface, by its proxy.
-    #[allow(private_bounds, reason = "a service's host is this room's own business")]
-    pub fn add<P: SharedInterface + Offered<Served<T>>>(&mut self, _: PhantomData<P>) {
+    pub fn offer<P: Offered<H>>(&mut self, _: PhantomData<P>) {
         let object = TypeId::of::<P::Object>();
         if self.list.iter().any(|known| known.object == object) {
             return;
         }
         self.list.push(OfferedInterface { name: P::INTERFACE, object });
-        self.behind.push(|served| Box::new(P::object(served)));
+        self.behind.push(|host| Box::new(P::object(host)));
     }
 
     pub(crate) fn list(&self) -> &[OfferedInterface] {
@@ -47,8 +48,31 @@ impl<T: Service> Interfaces<T> {
     }
 
     /// The object behind every interface.
-    pub(crate) fn objects(&self, served: &Arc<Served<T>>) -> Vec<(TypeId, Box<dyn Any + Send + Sync>)> {
+    pub(crate) fn objects(&self, host: &Arc<H>) -> Vec<(TypeId, Box<dyn Any + Send + Sync>)> {
         let types = self.list.iter().map(|interface| interface.object);
-        types.zip(self.behind.iter().map(|behind| behind(served.clone()))).collect()
+        types.zip(self.behind.iter().map(|behind| behind(host.clone()))).collect()
+    }
+
+    /// The object behind one interface.
+    pub(crate) fn object(&self, interface: TypeId, host: Arc<H>) -> Option<Box<dyn Any + Send + Sync>> {
+        let place = self.list.iter().position(|known| known.object == interface)?;
+        Some(self.behind[place](host))
+    }
+}
+
+impl<T: Service> Interfaces<Served<T>> {
+    pub(crate) fn of_service() -> Self {
+        Self::list_by(T::interfaces)
+    }
+
+    /// Adds an interface to a service, by its proxy.
+    pub fn add<P: SharedInterface + Offered<Served<T>>>(&mut self, interface: PhantomData<P>) {
+        self.offer(interface);
+    }
+}
+
+impl<T: Actor> Interfaces<ActorCell<T>> {
+    pub(crate) fn of_actor() -> Self {
+        Self::list_by(T::interfaces)
     }
 }

@@ -1,50 +1,55 @@
-//! Services: objects that own the state of a partition, and the calls that reach them.
+//! Services and actors: objects that own state, and the calls that reach them.
 //!
 //! The path of a call: a proxy, written by `#[interface]`, hands the arguments to its [`Caller`] → the [`Router`] says
-//! where the partition is → its [`Slot`] admits the call, waiting while the object is being opened → the object's [`Host`]
-//! makes a [`Turn`] of it → the turn is polled on the caller's task and moves to one of its own if it has to wait → the
-//! result, or an error that says what happened.
+//! where the partition is → its [`Slot`] waits while the partition is being opened → the object's [`Host`] admits the call
+//! and makes a turn of it, or lets it wait in line → the turn is polled on the caller's task and moves to one of its
+//! own if it has to wait → what it changed is committed → the result, or an error that says what happened. A proxy to an
+//! actor remembers where the actor is, and goes there directly.
 //!
 //! The life of an object: [`Directory::serve`] starts a task per partition, which follows the partition's role. Where it is
-//! primary, the state is opened, the object is made from it ([`Service::open`]) and shown in the slot, and `run` is
-//! started. When the role ends, the slot is emptied first, then `run` is cancelled, then what is left is dropped.
+//! primary, the state is opened and shown in the slot: one object of a [`Service`], or all actors of an [`Actor`] type
+//! whose ids belong there. When the role ends, the slot is emptied first, and then what is left is ended.
 //!
-//! This room does not know sockets, configuration files or the cluster. Actors will be another [`Host`] beside that of
-//! services, on the same interfaces, proxies and routes.
+//! | folder | holds |
+//! |---|---|
+//! | `call` | proxies, arguments and results, call chains, the current turn, carrying a turn out |
+//! | `actor` | what authors of actors use, and the turns, state and output gate behind it |
+//! | `service` | stateful services: one object per partition |
+//!
+//! This room does not know sockets, configuration files or the cluster.
 
-mod contract;
-mod host;
-mod proxy;
-
-mod caller;
-mod router;
-mod slot;
-mod turn;
-
-mod context;
-mod interfaces;
-mod missing_run;
-mod opening;
+mod actor;
+mod call;
 mod service;
-
-mod activation;
-mod backoff;
-mod directory;
-mod lifecycle;
-mod run;
-mod served;
-
 mod worker;
 
-pub use caller::{CALL_TIMEOUT_DEFAULT, Caller};
-pub use context::ServiceContext;
-pub use contract::{Contract, Outcome, assert_contract};
-pub use directory::{Directory, ServiceType, Serving};
-pub use host::{ExclusiveHost, ExclusiveMethod, Host, SharedMethod, Turn};
+mod backoff;
+mod directory;
+mod interfaces;
+mod lifecycle;
+mod router;
+mod slot;
+
+pub use actor::activation::ActorOptions;
+pub use actor::cell::ActorCell;
+pub use actor::settings::{ActorSettings, ReminderSettings};
+pub use actor::{
+    Actor, ActorOpening, Context, Kept, Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook,
+    Remindable, Seal, State, TurnInfo,
+};
+pub use call::arrival::{Call, Method};
+pub use call::caller::{CALL_TIMEOUT_DEFAULT, Caller};
+pub use call::contract::{Contract, Outcome, Reply, assert_contract};
+pub use call::deferred::{Deferred, Responder, deferred};
+pub use call::finished::Finished;
+pub use call::host::{ExclusiveHost, ExclusiveMethod, Host, Queued, SharedMethod, Start, Turn};
+pub use call::proxy::{Offered, Proxy, SharedInterface};
+pub use directory::{Directory, ServiceKind, ServiceType, Serving};
 pub use interfaces::{Interfaces, OfferedInterface};
-pub use missing_run::{NoRun, RunFuture, WithoutRun, checked_run};
-pub use opening::{Opening, PlainField};
-pub use proxy::{Offered, Proxy, SharedInterface};
 pub use router::{Address, Route, Router, Services, Wanted};
-pub use service::{SERVICE_NAME_BYTES_MAX, Service};
+pub use service::context::ServiceContext;
+pub use service::definition::{SERVICE_NAME_BYTES_MAX, Service};
+pub use service::missing_run::{NoRun, RunFuture, WithoutRun, checked_run};
+pub use service::opening::{Opening, PlainField};
+pub use service::served::Served;
 pub use slot::{CALLS_PER_PARTITION_MAX, Slot};

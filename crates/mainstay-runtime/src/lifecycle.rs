@@ -5,10 +5,9 @@ use mainstay_core::{Epoch, NodeId};
 use mainstay_state::{Partition, Role, Standing};
 use tokio::sync::watch;
 
-use crate::activation::Activation;
 use crate::backoff::Backoff;
 use crate::router::Services;
-use crate::service::Service;
+use crate::service::activation::{Open, Place};
 use crate::slot::{Occupant, Slot};
 
 /// One partition of a service on this node, and what its object needs.
@@ -22,7 +21,7 @@ pub(crate) struct Post {
 }
 
 /// Follows the role of a partition: its object is there while the partition is primary here.
-pub(crate) async fn attend<T: Service>(mut post: Post) {
+pub(crate) async fn attend(mut post: Post, open: Open) {
     let mut standing = post.partition.watch();
     let mut backoff = Backoff::new();
     loop {
@@ -45,7 +44,12 @@ pub(crate) async fn attend<T: Service>(mut post: Post) {
             biased;
             () = left(&mut standing, now.epoch) => continue,
             _ = post.stop.wait_for(|stop| *stop) => break,
-            opened = Activation::open::<T>(post.slot.address(), &post.partition, now.epoch, &post.services) => opened,
+            opened = open(Place {
+                address: post.slot.address().clone(),
+                partition: post.partition.clone(),
+                epoch: now.epoch,
+                services: post.services.clone(),
+            }) => opened,
         };
         match opened {
             Ok(activation) => {

@@ -3,10 +3,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use mainstay_core::partitioning::{PartitionKey, Share};
-use mainstay_core::{PartitionId, Result};
+use mainstay_core::{ActorId, PartitionId, Result};
 
-use crate::caller::Caller;
-use crate::proxy::{Proxy, SharedInterface};
+use crate::call::caller::Caller;
+use crate::call::proxy::{Proxy, SharedInterface};
+use crate::directory::ServiceKind;
 use crate::slot::Slot;
 
 /// The way to partitions: a seam. On one node it is the [`Directory`](crate::Directory) of what is served there; in a
@@ -32,6 +33,8 @@ pub trait Router: fmt::Debug + Send + Sync + 'static {
 /// A service, by what a caller knows of it.
 #[derive(Debug, Clone)]
 pub struct Wanted<'n> {
+    /// What it consists of.
+    pub kind: ServiceKind,
     /// The name of the service, where the caller gives one.
     pub service: Option<&'n str>,
     /// The name of the interface.
@@ -85,7 +88,7 @@ impl Services {
     /// `NotFound` if no service implements the interface, `Invalid` if several do or if the key does not fit the
     /// partitions of the service.
     pub fn service<P: Proxy + SharedInterface>(&self, key: impl Into<PartitionKey>) -> Result<P> {
-        self.find(None, &key.into())
+        self.find(ServiceKind::Stateful, None, &key.into(), None)
     }
 
     /// A proxy to the partition of a key, of a service by its name.
@@ -94,12 +97,42 @@ impl Services {
     /// `NotFound` if there is no such service, `Invalid` if it does not implement the interface or if the key does not fit
     /// its partitions.
     pub fn service_named<P: Proxy + SharedInterface>(&self, name: &str, key: impl Into<PartitionKey>) -> Result<P> {
-        self.find(Some(name), &key.into())
+        self.find(ServiceKind::Stateful, Some(name), &key.into(), None)
     }
 
-    fn find<P: Proxy>(&self, service: Option<&str>, key: &PartitionKey) -> Result<P> {
-        let wanted = Wanted { service, interface: P::INTERFACE, object: TypeId::of::<P::Object>() };
+    /// A proxy to an actor, of the one type that implements the interface. The actor need not be active, and need never
+    /// have been.
+    ///
+    /// # Errors
+    /// `NotFound` if no actor implements the interface, `Invalid` if several do, `TooLarge` for an id above
+    /// [`ACTOR_ID_BYTES_MAX`](mainstay_core::ACTOR_ID_BYTES_MAX).
+    pub fn actor<P: Proxy>(&self, id: impl Into<ActorId>) -> Result<P> {
+        self.find_actor(None, id.into())
+    }
+
+    /// A proxy to an actor of a type by its name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such type, `Invalid` if it does not implement the interface, `TooLarge` for an id above
+    /// [`ACTOR_ID_BYTES_MAX`](mainstay_core::ACTOR_ID_BYTES_MAX).
+    pub fn actor_named<P: Proxy>(&self, name: &str, id: impl Into<ActorId>) -> Result<P> {
+        self.find_actor(Some(name), id.into())
+    }
+
+    fn find_actor<P: Proxy>(&self, name: Option<&str>, id: ActorId) -> Result<P> {
+        id.check()?;
+        self.find(ServiceKind::Actors, name, &id.partition_key(), Some(id))
+    }
+
+    fn find<P: Proxy>(
+        &self,
+        kind: ServiceKind,
+        service: Option<&str>,
+        key: &PartitionKey,
+        actor: Option<ActorId>,
+    ) -> Result<P> {
+        let wanted = Wanted { kind, service, interface: P::INTERFACE, object: TypeId::of::<P::Object>() };
         let address = self.router.resolve(&wanted, key)?;
-        Ok(P::from_caller(Caller::new(self.router.clone(), address)))
+        Ok(P::from_caller(Caller::new(self.router.clone(), address, actor)))
     }
 }

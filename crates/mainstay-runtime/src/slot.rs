@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mainstay_core::task::Scope;
-use mainstay_core::time::{self, Instant};
-use mainstay_core::{Error, ErrorKind, NodeId, Result};
+use mainstay_core::time;
+use mainstay_core::{ActorId, Error, ErrorKind, NodeId, Result};
 use tokio::sync::watch;
 
+use crate::actor::hall::Seats;
+use crate::actor::seat::Seat;
+use crate::call::arrival::Deadline;
 use crate::router::Address;
 
 /// How many calls of one partition may run or wait at a time; beyond it is `Overloaded`. Each holds its arguments and
@@ -40,10 +43,17 @@ pub(crate) enum Occupant {
 
 /// An object as calls see it.
 pub(crate) struct Opened {
-    /// The object behind each of its interfaces: an `Arc` of the interface's own type.
-    pub(crate) interfaces: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
+    pub(crate) tenant: Tenant,
     /// Where its calls run.
     pub(crate) scope: Scope,
+}
+
+/// What is called in a partition.
+pub(crate) enum Tenant {
+    /// One object, behind each of its interfaces: an `Arc` of the interface's own type.
+    Service(Vec<(TypeId, Box<dyn Any + Send + Sync>)>),
+    /// Many, by their ids.
+    Actors(Arc<dyn Seats>),
 }
 
 impl fmt::Debug for Slot {
@@ -87,12 +97,12 @@ impl Slot {
     }
 
     /// Admits a call once there is an object.
-    pub(crate) async fn enter(self: &Arc<Self>, method: &'static str, deadline: Option<Instant>) -> Result<Ticket> {
+    pub(crate) async fn enter(self: &Arc<Self>, method: &'static str, deadline: &mut Deadline) -> Result<Ticket> {
         let count = Count::new(self)?;
         let ready = self.settled(&self.occupant.borrow());
         let opened = match ready {
             Some(settled) => settled?,
-            None => match deadline {
+            None => match deadline.moment() {
                 None => self.wait().await?,
                 Some(deadline) => match time::timeout_at(deadline, self.wait()).await {
                     Ok(settled) => settled?,
@@ -100,7 +110,7 @@ impl Slot {
                 },
             },
         };
-        Ok(Ticket { opened, method, count })
+        Ok(Ticket { opened, _count: count })
     }
 
     /// Waits for an object, or for the certainty that there will be none.
@@ -148,37 +158,28 @@ impl Slot {
 /// The right to make a call, with what it needs while it runs.
 pub(crate) struct Ticket {
     opened: Arc<Opened>,
-    method: &'static str,
-    count: Count,
+    _count: Count,
 }
 
 impl Ticket {
-    /// The object behind an interface.
+    /// The object of a service behind an interface.
     pub(crate) fn object<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<O>> {
-        let (_, object) = self.opened.interfaces.iter().find(|(interface, _)| *interface == TypeId::of::<O>())?;
+        let Tenant::Service(interfaces) = &self.opened.tenant else { return None };
+        let (_, object) = interfaces.iter().find(|(interface, _)| *interface == TypeId::of::<O>())?;
         object.downcast_ref::<Arc<O>>().cloned()
+    }
+
+    /// The place of an actor behind an interface.
+    pub(crate) fn seat(&self, id: &ActorId, interface: TypeId, method: &'static str) -> Result<Seat> {
+        match &self.opened.tenant {
+            Tenant::Actors(actors) => actors.seat(id, interface, method),
+            Tenant::Service(_) => Err(Error::invalid("this is a service, and has no actors: call it by `service`")),
+        }
     }
 
     /// Where the call runs.
     pub(crate) fn scope(&self) -> &Scope {
         &self.opened.scope
-    }
-
-    /// What is called, for messages.
-    pub(crate) fn subject(&self) -> Subject {
-        Subject { method: self.method, address: self.count.slot.address.clone() }
-    }
-}
-
-/// A method of a partition, in words.
-pub(crate) struct Subject {
-    method: &'static str,
-    address: Arc<Address>,
-}
-
-impl fmt::Display for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` of {}", self.method, self.address)
     }
 }
 

@@ -5,7 +5,9 @@
 //! of it, which the partition commits → the locks are released, and those who wait for them go on.
 //!
 //! A [`StateManager`] is open for one epoch of a partition's primary: what it knows besides the store (locks, decoded
-//! values) is worth nothing under another primary. Nothing here knows of services, actors or other nodes.
+//! values) is worth nothing under another primary. Nothing here knows of services or other nodes.
+//!
+//! A partition of actors holds no collections: [`actor`] is what is stored there instead.
 
 mod attempt;
 mod commit;
@@ -22,6 +24,8 @@ mod registry;
 
 mod gates;
 mod watch;
+
+pub mod actor;
 
 mod cache;
 mod entry;

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use mainstay_core::{Epoch, Error, ErrorKind, Level, Result};
 use mainstay_replica::{Claim, Partition, Snapshot};
 
+use crate::actor::refuse_actors;
 use crate::attempt::Attempt;
 use crate::cache::ValueCache;
 use crate::collection::Collection;
@@ -83,11 +84,13 @@ impl StateManager {
     /// Opens the state of a partition that is primary here, for as long as it is.
     ///
     /// # Errors
-    /// `NotPrimary`; `Conflict` if it is open already: clone that one; `Corrupt` if its records cannot be read.
+    /// `NotPrimary`; `Conflict` if it is open already: clone that one; `Invalid` if it holds actors; `Corrupt` if its records
+    /// cannot be read.
     pub async fn open_with(partition: Partition, options: StateOptions) -> Result<Self> {
         let epoch = partition.check()?;
         let claim = partition.claim()?;
         let snapshot = partition.read()?;
+        refuse_actors(&snapshot)?;
         let shared = Shared {
             epoch,
             locks: LockTable::new(),

@@ -2,6 +2,9 @@
 
 pub use mainstay_core::partitioning::Partitioning;
 pub use mainstay_runtime::{
-    Caller, ExclusiveHost, ExclusiveMethod, Host, Interfaces, Offered, Opening, Proxy, Service, ServiceContext,
-    SharedInterface, SharedMethod, Turn, WithoutRun, assert_contract, checked_run,
+    Actor, ActorCell, ActorOpening, Kept, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook, Seal,
+};
+pub use mainstay_runtime::{
+    Call, Caller, ExclusiveHost, ExclusiveMethod, Host, Interfaces, Method, Offered, Opening, Outcome, Proxy, Served,
+    Service, ServiceContext, SharedInterface, SharedMethod, Start, WithoutRun, assert_contract, checked_run,
 };

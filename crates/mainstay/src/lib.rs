@@ -23,6 +23,7 @@
 //! assert!(error.to_string().contains("use \"persisted\", \"volatile\" or \"none\""));
 //! ```
 
+pub mod actor;
 pub mod collections;
 pub mod guide;
 pub mod node;
@@ -33,6 +34,7 @@ pub mod service;
 #[doc(hidden)]
 pub mod __private;
 
+pub use actor::{Actor, ActorId, Context, State};
 pub use mainstay_core::{
     Epoch, Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId,
 };

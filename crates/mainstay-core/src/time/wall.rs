@@ -68,6 +68,11 @@ impl WallTime {
         self.0.checked_sub(earlier.0).map(Duration::from_millis)
     }
 
+    /// The day on which it is, in UTC: year, month and day of the month, the latter two counted from 1.
+    pub fn date(self) -> (u64, u64, u64) {
+        date(self.0 / DAY_MS)
+    }
+
     /// How long after `earlier` this is; zero if it is before it. What is left until this moment is
     /// `moment.saturating_duration_since(wall())`.
     pub fn saturating_duration_since(self, earlier: Self) -> Duration {
@@ -82,7 +87,7 @@ fn whole_millis(duration: Duration) -> Option<u64> {
 /// As RFC 3339 has it, in UTC: `2026-02-03T12:00:00.000Z`. Years after 9999 have more digits.
 impl fmt::Display for WallTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (year, month, day) = date(self.0 / DAY_MS);
+        let (year, month, day) = self.date();
         let of_day = self.0 % DAY_MS;
         let (hour, minute) = (of_day / 3_600_000, of_day / 60_000 % 60);
         let (second, milli) = (of_day / 1000 % 60, of_day % 1000);

@@ -66,7 +66,7 @@ impl Interface {
         let records = self.methods.iter().map(|method| method.expand_record(name));
         let declared = self.methods.iter().map(Method::expand_declaration);
         let turns = self.methods.iter().map(Method::expand_turn);
-        let calls = self.methods.iter().map(Method::expand_call);
+        let calls = self.methods.iter().map(|method| method.expand_call(&text));
         let (bound, marker) = match self.is_shared() {
             true => (quote!(Host), quote! { impl ::mainstay::__private::SharedInterface for #proxy {} }),
             false => (quote!(ExclusiveHost), quote!()),
@@ -165,7 +165,11 @@ impl Method {
     fn expand_declaration(&self) -> TokenStream {
         let (method, record, output) = (&self.name, self.record(), &self.output);
         quote! {
-            fn #method(self: ::std::sync::Arc<Self>, arguments: #record) -> ::mainstay::__private::Turn<#output>;
+            fn #method(
+                self: ::std::sync::Arc<Self>,
+                arguments: #record,
+                call: ::mainstay::__private::Call,
+            ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::Outcome>::Reply, #record>;
         }
     }
 
@@ -176,33 +180,64 @@ impl Method {
             false => quote!(Host::shared),
         };
         quote! {
-            fn #method(self: ::std::sync::Arc<Self>, arguments: #record) -> ::mainstay::__private::Turn<#output> {
-                ::mainstay::__private::#turn(self, arguments)
+            fn #method(
+                self: ::std::sync::Arc<Self>,
+                arguments: #record,
+                call: ::mainstay::__private::Call,
+            ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::Outcome>::Reply, #record> {
+                ::mainstay::__private::#turn::<#output, #record>(self, arguments, call)
             }
         }
     }
 
+    /// What the caller gets: `Result<T>` where the method returns `Result<Deferred<T>>`.
+    fn reply(&self) -> TokenStream {
+        let output = &self.output;
+        match later(output) {
+            true => quote!(<#output as ::mainstay::__private::Outcome>::Reply),
+            false => quote!(#output),
+        }
+    }
+
     /// The method of the proxy.
-    fn expand_call(&self) -> TokenStream {
+    fn expand_call(&self, interface: &str) -> TokenStream {
+        let reply = self.reply();
         let (method, record, output, text) = (&self.name, self.record(), &self.output, self.name.unraw().to_string());
         let (arguments, words) = (self.typed_arguments(), self.words());
         let names: Vec<_> = self.arguments.iter().map(|(name, _)| name).collect();
         let object = hidden("Object");
         // The span of the output, because a type that cannot be returned is reported here.
         let call = quote_spanned! { output.span() =>
-            ::mainstay::__private::Caller::call::<dyn #object, #output, _>(
+            ::mainstay::__private::Caller::call::<dyn #object, #output, #record>(
                 &self.caller,
-                #text,
-                move |object| #object::#method(object, arguments),
+                &METHOD,
+                arguments,
+                <dyn #object as #object>::#method,
             )
             .await
         };
         quote! {
             #(#words)*
-            pub async fn #method(&self #(, #arguments)*) -> #output {
+            pub async fn #method(&self #(, #arguments)*) -> #reply {
+                static METHOD: ::mainstay::__private::Method = ::mainstay::__private::Method::new(#interface, #text);
                 let arguments = #record { #(#names),* };
                 #call
             }
         }
+    }
+}
+
+/// True for `Result<Deferred<..>, ..>`, by the names that are written.
+fn later(output: &syn::Type) -> bool {
+    let arguments = |ty: &syn::Type| match ty {
+        syn::Type::Path(path) => path.path.segments.last().cloned(),
+        _ => None,
+    };
+    let Some(syn::PathArguments::AngleBracketed(inner)) = arguments(output).map(|segment| segment.arguments) else {
+        return false;
+    };
+    match inner.args.first() {
+        Some(syn::GenericArgument::Type(ty)) => arguments(ty).is_some_and(|segment| segment.ident == "Deferred"),
+        _ => false,
     }
 }

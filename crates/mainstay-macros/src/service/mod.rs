@@ -46,7 +46,7 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
                 #partitioning
             }
 
-            fn interfaces(interfaces: &mut ::mainstay::__private::Interfaces<Self>) {
+            fn interfaces(interfaces: &mut ::mainstay::__private::Interfaces<::mainstay::__private::Served<Self>>) {
                 let _ = &interfaces;
                 #(#interfaces)*
             }

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::options::PoolOptions;
 use super::place::{Place, Waiter};
-use crate::turn::panic_text;
+use crate::call::turn::panic_text;
 
 /// The instances of a worker on this node. A call has one to itself: an idle one, or a new one while there are fewer than
 /// `max`, or the next one that becomes free, first come, first served.

@@ -68,6 +68,17 @@ impl WriteBatch {
         self.count(1)
     }
 
+    /// Sets a key; key and value are given in parts that are put together here, so that nobody has to do so before.
+    pub fn put_parts(&mut self, key: &[&[u8]], value: &[&[u8]]) -> &mut Self {
+        self.buffer.push(PUT);
+        push_varint(&mut self.buffer, self.prefix.len() + parts_bytes(key));
+        self.buffer.extend_from_slice(&self.prefix);
+        key.iter().for_each(|part| self.buffer.extend_from_slice(part));
+        push_varint(&mut self.buffer, parts_bytes(value));
+        value.iter().for_each(|part| self.buffer.extend_from_slice(part));
+        self.count(1)
+    }
+
     /// Removes a key.
     pub fn delete(&mut self, key: &[u8]) -> &mut Self {
         self.buffer.push(DELETE);
@@ -347,6 +358,10 @@ fn split_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
 fn push_bytes(buffer: &mut Vec<u8>, bytes: &[u8]) {
     push_varint(buffer, bytes.len());
     buffer.extend_from_slice(bytes);
+}
+
+fn parts_bytes(parts: &[&[u8]]) -> usize {
+    parts.iter().map(|part| part.len()).sum()
 }
 
 /// Seven bits to a byte, the lowest first; the high bit says that more follow.

@@ -191,3 +191,13 @@ fn a_length_has_one_form() {
     let huge = [&[VERSION_1, 1, 0, 0, 0, 0, 0, 0, 0, DELETE][..], &[0xff; 9], &[0x01]].concat();
     assert_eq!(WriteBatchRef::parse(&huge).unwrap_err().kind(), ErrorKind::Corrupt);
 }
+
+#[test]
+fn a_key_and_a_value_in_parts_are_the_same_as_in_one() {
+    let long = [7; 300];
+    let (mut whole, mut parts) = (WriteBatch::with_prefix(b"p7/"), WriteBatch::with_prefix(b"p7/"));
+    whole.put(b"abc", &[b"1", &long[..]].concat()).put(b"", b"");
+    parts.put_parts(&[b"a", b"", b"bc"], &[b"1", &long]).put_parts(&[], &[]);
+    assert_eq!(parts.as_bytes(), whole.as_bytes());
+    assert_eq!(parts.len(), 2);
+}

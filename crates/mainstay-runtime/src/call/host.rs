@@ -1,9 +1,17 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use mainstay_core::Error;
+use tokio::sync::oneshot;
+
+use crate::call::arrival::Call;
+use crate::call::contract::Outcome;
+use crate::call::finished::Finished;
 
 /// A call that is being carried out, wherever it is polled.
-pub type Turn<R> = Pin<Box<dyn Future<Output = R> + Send>>;
+pub type Turn<R> = Pin<Box<dyn Future<Output = Finished<R>> + Send>>;
 
 /// The arguments of a method that takes `&self` and returns an `R`, and the way to that method of a type.
 pub trait SharedMethod<T, R>: Send + 'static {
@@ -17,6 +25,25 @@ pub trait ExclusiveMethod<T, R>: Send + 'static {
     fn invoke(self, target: &mut T) -> impl Future<Output = R> + Send;
 }
 
+/// What becomes of a call that has arrived.
+pub enum Start<R, A> {
+    /// It can run at once. Nothing has happened before it is polled.
+    Turn(Turn<R>),
+    /// It waits for its turn, and is carried out by whoever is before it.
+    Queued(Queued<R>),
+    /// It is not carried out.
+    Refused(Error),
+    /// The object has left this place: look for it again, with the arguments that are given back.
+    Gone(A, Call),
+}
+
+/// A call that waits for its turn, as its caller sees it.
+pub struct Queued<R> {
+    pub(crate) answer: oneshot::Receiver<Finished<R>>,
+    /// True once it has begun, or is not to begin any more.
+    pub(crate) is_claimed: Arc<AtomicBool>,
+}
+
 /// What holds an object that can be called, and decides when a call runs.
 ///
 /// Everything between an interface and an object is in its hands, with both types known: an interface is implemented for
@@ -26,7 +53,10 @@ pub trait Host: Send + Sync + Sized + 'static {
     type Target: Send + Sync + 'static;
 
     /// Runs a method beside others.
-    fn shared<R: Send + 'static, M: SharedMethod<Self::Target, R>>(self: Arc<Self>, method: M) -> Turn<R>;
+    fn shared<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    where
+        R: Outcome,
+        M: SharedMethod<Self::Target, R>;
 }
 
 #[diagnostic::on_unimplemented(
@@ -37,5 +67,8 @@ pub trait Host: Send + Sync + Sized + 'static {
 /// A host that can also give an object to one call alone.
 pub trait ExclusiveHost: Host {
     /// Runs a method alone.
-    fn exclusive<R: Send + 'static, M: ExclusiveMethod<Self::Target, R>>(self: Arc<Self>, method: M) -> Turn<R>;
+    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    where
+        R: Outcome,
+        M: ExclusiveMethod<Self::Target, R>;
 }

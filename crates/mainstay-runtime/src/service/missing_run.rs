@@ -4,7 +4,7 @@ use std::future::Future;
 
 use mainstay_core::Result;
 
-use crate::context::ServiceContext;
+use crate::service::context::ServiceContext;
 
 /// Stands in for a `run` that is missing: a method of the type itself goes before it.
 pub trait WithoutRun {

@@ -5,7 +5,7 @@ use mainstay_core::partitioning::{PartitionKey, Share};
 use mainstay_core::{Epoch, Level, PartitionId, Result};
 use tokio::sync::watch;
 
-use crate::proxy::{Proxy, SharedInterface};
+use crate::call::proxy::{Proxy, SharedInterface};
 use crate::router::{Address, Services};
 
 /// What a service's object can know of where it is, and how it reaches others. Cheap to clone.

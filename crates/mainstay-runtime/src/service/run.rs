@@ -3,10 +3,10 @@ use std::sync::Arc;
 use mainstay_core::time;
 
 use crate::backoff::{Backoff, PAUSE_MAX};
-use crate::context::ServiceContext;
-use crate::served::Served;
-use crate::service::Service;
-use crate::turn::catching;
+use crate::call::turn::catching;
+use crate::service::context::ServiceContext;
+use crate::service::definition::Service;
+use crate::service::served::Served;
 
 /// Keeps `run` of a service going until it has returned or is cancelled.
 pub(crate) async fn keep_running<T: Service>(served: Arc<Served<T>>, context: ServiceContext) {

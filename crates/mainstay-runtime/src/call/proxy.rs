@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use mainstay_core::time::Duration;
 
-use crate::caller::Caller;
+use crate::call::caller::Caller;
 
 /// What all proxies have in common. Implemented by `#[interface]`.
 pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
@@ -27,6 +27,17 @@ pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
     #[must_use]
     fn with_timeout(&self, timeout: Duration) -> Self {
         Self::from_caller(self.caller().with_timeout(timeout))
+    }
+
+    /// The same proxy with an idempotency key for its calls: a call that succeeds is answered the same when it is repeated
+    /// with the same key, and is not carried out again, after a restart or a failover too. The answer is kept with what the
+    /// call has changed, for as long as the actor's settings say (a day unless told otherwise).
+    ///
+    /// For methods of actors that take `&mut self`; one that takes `&self` changes nothing, and is just called. A call that
+    /// fails leaves no record: it is tried again.
+    #[must_use]
+    fn idempotent(&self, key: impl AsRef<str>) -> Self {
+        Self::from_caller(self.caller().idempotent(key.as_ref()))
     }
 }
 

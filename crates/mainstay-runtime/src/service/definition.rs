@@ -3,9 +3,10 @@ use std::future::Future;
 use mainstay_core::partitioning::Partitioning;
 use mainstay_core::{Error, Level, Result};
 
-use crate::context::ServiceContext;
 use crate::interfaces::Interfaces;
-use crate::opening::Opening;
+use crate::service::context::ServiceContext;
+use crate::service::opening::Opening;
+use crate::service::served::Served;
 
 /// The longest name of a service.
 pub const SERVICE_NAME_BYTES_MAX: usize = 256;
@@ -31,7 +32,7 @@ pub trait Service: Send + Sync + Sized + 'static {
     fn partitioning() -> Partitioning;
 
     /// Lists the interfaces that it can be called by.
-    fn interfaces(interfaces: &mut Interfaces<Self>);
+    fn interfaces(interfaces: &mut Interfaces<Served<Self>>);
 
     /// Makes the object of a partition that has become primary here.
     ///

@@ -1,7 +1,7 @@
 use mainstay_core::Result;
 use mainstay_state::{Collection, StateManager, Transaction};
 
-use crate::context::ServiceContext;
+use crate::service::context::ServiceContext;
 
 /// What a service's object is made from, in the transaction that creates its collections.
 pub struct Opening<'t> {

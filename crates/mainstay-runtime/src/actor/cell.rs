@@ -1,0 +1,403 @@
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::Context;
+
+use mainstay_core::{ActorId, Error, ErrorKind};
+use parking_lot::{Mutex, MutexGuard};
+
+use crate::actor::Actor;
+use crate::actor::deactivation;
+use crate::actor::hall::HallCore;
+use crate::actor::letter::{ExclusiveLetter, Letter, ReplyTo, SharedLetter};
+use crate::actor::site::Site;
+use crate::actor::work;
+use crate::call::arrival::Call;
+use crate::call::contract::Outcome;
+use crate::call::host::{ExclusiveHost, ExclusiveMethod, Host, SharedMethod, Start};
+
+/// How many waiting calls one that has ended carries out, before it leaves the rest to a task of their own: its caller
+/// waits meanwhile.
+const DRAINED_MAX: usize = 32;
+
+/// The place of an actor, active or not: who has it, and who waits.
+///
+/// An idle actor is taken by the call that comes, and runs on the caller's task. Where it is taken already the call waits
+/// in line as a [`Letter`], and is carried out by whoever has the actor when it gives it back: the actor never waits for
+/// a task to wake up.
+pub struct ActorCell<T: Actor> {
+    site: Arc<Site>,
+    inner: Mutex<Inner<T>>,
+}
+
+struct Inner<T: Actor> {
+    /// The object, unless a turn has it to itself or it is not active. Shared turns have clones.
+    object: Option<Object<T>>,
+    running: Running,
+    queue: VecDeque<Box<dyn Letter<T>>>,
+    /// True once nothing runs here any more.
+    is_closed: bool,
+    /// When it was last used, in scans of the hall.
+    used: u64,
+}
+
+/// An active object.
+pub(crate) struct Object<T> {
+    pub(crate) actor: Arc<T>,
+    /// How many commits had failed when it was read.
+    pub(crate) failures: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Running {
+    Nobody,
+    One,
+    Sharing(u32),
+}
+
+/// The right to an actor: to all of it, or shared with others. It is given back when it is dropped.
+pub(crate) struct Held<T: Actor> {
+    cell: Arc<ActorCell<T>>,
+    /// The object; `None` if it has to be activated, or is not to be used again.
+    pub(crate) object: Option<Object<T>>,
+    is_exclusive: bool,
+    is_returned: bool,
+}
+
+/// A turn of a letter, which sends its answer itself.
+pub(crate) type LetterTurn = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+impl<T: Actor> ActorCell<T> {
+    pub(crate) fn new(id: ActorId, hall: Arc<HallCore>) -> Arc<Self> {
+        Arc::new_cyclic(|cell: &Weak<Self>| Self {
+            site: Arc::new(Site::new(id, hall, cell.clone())),
+            inner: Mutex::new(Inner {
+                object: None,
+                running: Running::Nobody,
+                queue: VecDeque::new(),
+                is_closed: false,
+                used: 0,
+            }),
+        })
+    }
+
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
+    /// Starts a letter that is next, if it can run now.
+    fn next(self: &Arc<Self>) -> Option<LetterTurn> {
+        loop {
+            let mut inner = self.inner.lock();
+            let held = match inner.queue.front()?.is_exclusive() {
+                true => inner.take(self),
+                false => inner.share(self),
+            }?;
+            let letter = inner.queue.pop_front()?;
+            drop(inner);
+            if letter.claim() {
+                return Some(letter.begin(held));
+            }
+            drop(letter);
+            held.give_back();
+        }
+    }
+
+    /// Carries out who waits, as long as none of them has to wait for something else.
+    pub(crate) fn drain(self: &Arc<Self>, cx: &mut Context<'_>) {
+        for _ in 0..DRAINED_MAX {
+            let Some(mut turn) = self.next() else { return };
+            if turn.as_mut().poll(cx).is_pending() {
+                let cell = self.clone();
+                drop(self.site.hall.scope.spawn(async move {
+                    turn.await;
+                    cell.drained().await;
+                }));
+            }
+        }
+        let cell = self.clone();
+        drop(self.site.hall.scope.spawn(async move { cell.drained().await }));
+    }
+
+    /// [`drain`](ActorCell::drain) in a task.
+    pub(crate) async fn drained(self: Arc<Self>) {
+        std::future::poll_fn(|cx| {
+            self.drain(cx);
+            std::task::Poll::Ready(())
+        })
+        .await;
+    }
+
+    fn overloaded(&self, call: &Call) -> Error {
+        let waiting = self.site.hall.settings.mailbox;
+        tracing::warn!(actor = %self.site, method = call.method.name(), waiting, "the mailbox is full");
+        Error::new(
+            ErrorKind::Overloaded,
+            format!(
+                "`{}` of {}: {waiting} calls wait already (mailbox): slow down and retry",
+                call.method.name(),
+                self.site
+            ),
+        )
+    }
+
+    /// Why a call may not wait in line.
+    fn refusal(&self, inner: &Inner<T>, call: &Call) -> Option<Error> {
+        if inner.queue.len() >= self.site.hall.settings.mailbox {
+            return Some(self.overloaded(call));
+        }
+        let chain = call.chain.as_ref()?;
+        chain.refuse_cycle(&self.site, call.method.name()).err()
+    }
+
+    /// Closes the place if nobody is there and nobody waits. The object, if there was one, is given out to be deactivated
+    /// first: see [`work`].
+    pub(crate) fn is_idle_since(&self, used_before: u64) -> bool {
+        let inner = self.inner.lock();
+        !inner.is_closed && inner.running == Running::Nobody && inner.queue.is_empty() && inner.used < used_before
+    }
+
+    /// Marks it as used in a scan.
+    pub(crate) fn touch(&self, scan: u64) {
+        self.inner.lock().used = scan;
+    }
+
+    /// True if an object is in memory.
+    pub(crate) fn is_active(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.object.is_some() || inner.running != Running::Nobody
+    }
+
+    /// Takes an idle actor to itself, for what is no call.
+    pub(crate) fn take_idle(self: &Arc<Self>) -> Option<Held<T>> {
+        let mut inner = self.inner.lock();
+        if inner.is_closed || !inner.queue.is_empty() {
+            return None;
+        }
+        inner.take(self)
+    }
+
+    /// Lets the actor of a closed place go. False, because nobody can wait for it.
+    fn leave(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<T>>) -> bool {
+        let Some(object) = inner.object.take() else {
+            drop(inner);
+            self.site.emptied.notify_waiters();
+            return false;
+        };
+        inner.running = Running::One;
+        drop(inner);
+        let cell = self.clone();
+        drop(self.site.hall.scope.spawn(async move {
+            deactivation::deactivate(&cell.site.hall, object).await;
+            cell.inner.lock().running = Running::Nobody;
+            cell.site.emptied.notify_waiters();
+        }));
+        false
+    }
+
+    /// Waits until nobody has the actor, which is closed.
+    pub(crate) async fn emptied(&self) {
+        loop {
+            let mut notified = std::pin::pin!(self.site.emptied.notified());
+            notified.as_mut().enable();
+            if self.inner.lock().running == Running::Nobody {
+                return;
+            }
+            notified.await;
+        }
+    }
+
+    /// Closes the place for good: whoever waits is refused, and whoever comes looks elsewhere. Returns the object if it is
+    /// idle.
+    pub(crate) fn close(&self, why: impl Fn() -> Error) -> Option<Object<T>> {
+        let (object, waiting) = {
+            let mut inner = self.inner.lock();
+            inner.is_closed = true;
+            (inner.object.take(), std::mem::take(&mut inner.queue))
+        };
+        waiting.into_iter().for_each(|letter| letter.refuse(why()));
+        object
+    }
+}
+
+impl<T: Actor> Inner<T> {
+    /// Takes the actor to oneself, if nobody has it.
+    fn take(&mut self, cell: &Arc<ActorCell<T>>) -> Option<Held<T>> {
+        if self.running != Running::Nobody {
+            return None;
+        }
+        self.running = Running::One;
+        Some(Held { cell: cell.clone(), object: self.object.take(), is_exclusive: true, is_returned: false })
+    }
+
+    /// Takes the actor beside others; to oneself if it has to be activated first.
+    fn share(&mut self, cell: &Arc<ActorCell<T>>) -> Option<Held<T>> {
+        let sharing = match self.running {
+            Running::One => return None,
+            Running::Nobody => 0,
+            Running::Sharing(sharing) => sharing,
+        };
+        let failures = cell.site.gate.failures();
+        match &self.object {
+            Some(object) if object.failures == failures => {
+                self.running = Running::Sharing(sharing + 1);
+                let object = Object { actor: object.actor.clone(), failures };
+                Some(Held { cell: cell.clone(), object: Some(object), is_exclusive: false, is_returned: false })
+            }
+            _ => self.take(cell),
+        }
+    }
+}
+
+impl<T: Actor> Held<T> {
+    pub(crate) fn cell(&self) -> &Arc<ActorCell<T>> {
+        &self.cell
+    }
+
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        &self.cell.site
+    }
+
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.is_exclusive
+    }
+
+    /// The object, to change. There is one after activation, and nobody else has it.
+    pub(crate) fn actor_mut(&mut self) -> Option<&mut T> {
+        Arc::get_mut(&mut self.object.as_mut()?.actor)
+    }
+
+    /// Lets others in who only read.
+    pub(crate) fn downgrade(&mut self) {
+        let Some(object) = &self.object else { return };
+        let shared = Object { actor: object.actor.clone(), failures: object.failures };
+        let mut inner = self.cell.inner.lock();
+        inner.object = Some(shared);
+        inner.running = Running::Sharing(1);
+        self.is_exclusive = false;
+    }
+
+    /// Sees to it that the object is not used again.
+    pub(crate) fn spoil(&mut self) {
+        if !self.is_exclusive {
+            // Those who share it go on to their end; then it goes.
+            if let Some(object) = &mut self.cell.inner.lock().object {
+                object.failures = u64::MAX;
+            }
+        }
+        self.object = None;
+    }
+
+    /// Gives the actor back. True if somebody waits for it.
+    pub(crate) fn give_back(mut self) -> bool {
+        self.put_back()
+    }
+
+    /// Closes the place instead of giving the actor back, if nobody waits. True if it is closed.
+    pub(crate) fn close_if_unwanted(mut self) -> bool {
+        let object = self.object.take();
+        let mut inner = self.cell.inner.lock();
+        if inner.queue.is_empty() {
+            inner.is_closed = true;
+        }
+        let is_closed = inner.is_closed;
+        drop(inner);
+        drop(object);
+        self.put_back();
+        is_closed
+    }
+
+    fn put_back(&mut self) -> bool {
+        if self.is_returned {
+            return false;
+        }
+        self.is_returned = true;
+        let failures = self.cell.site.gate.failures();
+        let mut object = self.object.take();
+        if !self.is_exclusive {
+            // Before it is counted out: then whoever is next finds the object shared with nobody.
+            drop(object.take());
+        }
+        let mut inner = self.cell.inner.lock();
+        inner.running = match inner.running {
+            Running::Sharing(sharing) if sharing > 1 => Running::Sharing(sharing - 1),
+            _ => Running::Nobody,
+        };
+        if let Some(object) = object {
+            inner.object = Some(object);
+        }
+        if inner.running == Running::Nobody && inner.is_closed {
+            return self.cell.leave(inner);
+        }
+        let is_fresh = inner.object.as_ref().is_none_or(|object| object.failures == failures);
+        let unwanted = if is_fresh || inner.running != Running::Nobody { None } else { inner.object.take() };
+        let is_wanted = !inner.queue.is_empty();
+        drop(inner);
+        // Outside of the lock, because it runs code of others.
+        drop(unwanted);
+        is_wanted
+    }
+}
+
+impl<T: Actor> Drop for Held<T> {
+    fn drop(&mut self) {
+        // A turn that is cut short leaves an object that nobody knows the state of.
+        if !self.is_returned {
+            self.spoil();
+            self.put_back();
+        }
+    }
+}
+
+impl<T: Actor> Host for ActorCell<T> {
+    type Target = T;
+
+    fn shared<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    where
+        R: Outcome,
+        M: SharedMethod<T, R>,
+    {
+        let mut inner = self.inner.lock();
+        if inner.is_closed {
+            return Start::Gone(method, call);
+        }
+        // A chain that has the actor already does not wait behind those who wait for it to end.
+        let is_first = inner.queue.is_empty() || call.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
+        if is_first && let Some(held) = inner.share(&self) {
+            drop(inner);
+            return Start::Turn(Box::pin(work::shared_call(held, method, call)));
+        }
+        if let Some(error) = self.refusal(&inner, &call) {
+            return Start::Refused(error);
+        }
+        let (reply, queued) = ReplyTo::new();
+        inner.queue.push_back(Box::new(SharedLetter::new(method, call, reply)));
+        Start::Queued(queued)
+    }
+}
+
+impl<T: Actor> ExclusiveHost for ActorCell<T> {
+    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    where
+        R: Outcome,
+        M: ExclusiveMethod<T, R>,
+    {
+        let mut inner = self.inner.lock();
+        if inner.is_closed {
+            return Start::Gone(method, call);
+        }
+        if inner.queue.is_empty()
+            && let Some(held) = inner.take(&self)
+        {
+            drop(inner);
+            return Start::Turn(Box::pin(work::exclusive_call(held, method, call)));
+        }
+        if let Some(error) = self.refusal(&inner, &call) {
+            return Start::Refused(error);
+        }
+        let (reply, queued) = ReplyTo::new();
+        inner.queue.push_back(Box::new(ExclusiveLetter::new(method, call, reply)));
+        Start::Queued(queued)
+    }
+}

@@ -1,0 +1,93 @@
+use std::fmt;
+use std::sync::Arc;
+
+use mainstay_core::partitioning::PartitionKey;
+use mainstay_core::{ActorId, Epoch, Level, PartitionId, Result};
+
+use crate::actor::kept::{ActorOpening, Kept, Seal};
+use crate::actor::site::Site;
+use crate::call::proxy::{Proxy, SharedInterface};
+
+/// What an actor can know of itself, and how it reaches others. A field of this type is all that it takes.
+pub struct Context {
+    site: Arc<Site>,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.site)
+    }
+}
+
+impl Context {
+    /// Who this is.
+    pub fn id(&self) -> &ActorId {
+        &self.site.id
+    }
+
+    /// The name of the actor's service.
+    pub fn service_name(&self) -> &str {
+        &self.site.hall.address.service
+    }
+
+    /// The partition.
+    pub fn partition_id(&self) -> PartitionId {
+        self.site.hall.address.partition
+    }
+
+    /// How the actor's state is kept.
+    pub fn level(&self) -> Level {
+        self.site.hall.level
+    }
+
+    /// The fencing token of this primary. Hand it to whatever is outside, which can then refuse an older one.
+    pub fn epoch(&self) -> Epoch {
+        self.site.hall.epoch
+    }
+
+    /// A proxy to an actor, of the one type that implements the interface.
+    ///
+    /// # Errors
+    /// As [`Services::actor`](crate::Services::actor).
+    pub fn actor<P: Proxy>(&self, id: impl Into<ActorId>) -> Result<P> {
+        self.site.hall.services.actor(id)
+    }
+
+    /// A proxy to an actor of a type by its name.
+    ///
+    /// # Errors
+    /// As [`Services::actor_named`](crate::Services::actor_named).
+    pub fn actor_named<P: Proxy>(&self, name: &str, id: impl Into<ActorId>) -> Result<P> {
+        self.site.hall.services.actor_named(name, id)
+    }
+
+    /// A proxy to the partition of a key, of the one service that implements the interface.
+    ///
+    /// # Errors
+    /// As [`Services::service`](crate::Services::service).
+    pub fn service<P: Proxy + SharedInterface>(&self, key: impl Into<PartitionKey>) -> Result<P> {
+        self.site.hall.services.service(key)
+    }
+
+    /// A proxy to the partition of a key, of a service by its name.
+    ///
+    /// # Errors
+    /// As [`Services::service_named`](crate::Services::service_named).
+    pub fn service_named<P: Proxy + SharedInterface>(&self, name: &str, key: impl Into<PartitionKey>) -> Result<P> {
+        self.site.hall.services.service_named(name, key)
+    }
+}
+
+impl Kept for Context {
+    fn open(opening: &ActorOpening<'_>, _: &'static str) -> Result<Self> {
+        Ok(Self { site: opening.site.clone() })
+    }
+
+    fn seal(&mut self, _: &mut Seal<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn restore(&mut self, _: &ActorOpening<'_>) -> Result<()> {
+        Ok(())
+    }
+}

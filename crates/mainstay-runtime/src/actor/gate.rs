@@ -1,0 +1,272 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_state::actor::{ActorStore, ActorWrites, Answer, Reminder};
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::actor::site::Site;
+
+/// What leaves an actor once the turn that made it is durable; it is told if it never will be.
+pub(crate) type Output = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// The output gate of an actor: its commits, one after another, and what waits behind them.
+///
+/// One commit is under way at a time. What turns seal meanwhile gathers in the next one, so a later turn cannot be durable
+/// without the earlier ones that it stands on, and a hot actor is not limited by the latency of a commit. If a commit
+/// fails, so does everything that gathered behind it, and the actor has to be made anew from what is stored.
+#[derive(Default)]
+pub(crate) struct Gate {
+    inner: Mutex<Inner>,
+    /// Grows when a commit fails: whatever is in memory of an earlier one is not what is stored.
+    failures: AtomicU64,
+}
+
+#[derive(Default)]
+struct Inner {
+    under_way: Option<Sealed>,
+    next: Option<Sealed>,
+}
+
+/// Changes that are committed together, and what waits for that.
+struct Sealed {
+    writes: Arc<ActorWrites>,
+    waiting: Vec<oneshot::Sender<Result<(), Arc<Error>>>>,
+    outputs: Vec<Output>,
+}
+
+impl Gate {
+    /// How many commits have failed.
+    pub(crate) fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Acquire)
+    }
+
+    /// True if everything is durable.
+    pub(crate) fn is_open(&self) -> bool {
+        self.inner.lock().under_way.is_none()
+    }
+
+    /// What everybody waits behind who has seen the actor as it is now, or as it was when this many commits had failed;
+    /// `None` if everything is durable.
+    pub(crate) fn hold(&self, site: &Site, failures: u64) -> Option<Hold> {
+        let mut inner = self.inner.lock();
+        if self.failures() != failures {
+            return Some(Hold::stale(site));
+        }
+        let Inner { under_way, next } = &mut *inner;
+        let last = next.as_mut().or(under_way.as_mut())?;
+        Some(last.hold())
+    }
+
+    /// Takes what a turn has changed, and what is to leave with it. Returns what the answer waits behind, and whether a
+    /// commit is to be [driven](drive).
+    fn seal(
+        &self,
+        site: &Site,
+        failures: u64,
+        writes: Option<ActorWrites>,
+        outputs: Vec<Output>,
+    ) -> (Option<Hold>, bool) {
+        let mut inner = self.inner.lock();
+        if self.failures() != failures {
+            drop(inner);
+            outputs.into_iter().for_each(|output| output(Err(stale(site))));
+            return (Some(Hold::stale(site)), false);
+        }
+        let Inner { under_way, next } = &mut *inner;
+        let Some(writes) = writes else {
+            return match next.as_mut().or(under_way.as_mut()) {
+                Some(last) => {
+                    last.outputs.extend(outputs);
+                    (Some(last.hold()), false)
+                }
+                None => {
+                    drop(inner);
+                    outputs.into_iter().for_each(|output| output(Ok(())));
+                    (None, false)
+                }
+            };
+        };
+        let sealed = match next {
+            Some(sealed) => {
+                // Nobody else has it before it is under way.
+                if let Err(error) = Arc::make_mut(&mut sealed.writes).merge(writes) {
+                    return (Some(Hold::Failed(Arc::new(error))), false);
+                }
+                sealed.outputs.extend(outputs);
+                sealed
+            }
+            None => next.insert(Sealed { writes: Arc::new(writes), waiting: Vec::new(), outputs }),
+        };
+        match under_way {
+            Some(_) => (Some(sealed.hold()), false),
+            None => (None, true),
+        }
+    }
+
+    /// Commits what has gathered, until nothing is left.
+    ///
+    /// # Errors
+    /// That of the last commit that failed.
+    async fn drive(site: Arc<Site>) -> Result<(), Arc<Error>> {
+        let gate = &site.gate;
+        let mut failed = Ok(());
+        loop {
+            let writes = {
+                let mut inner = gate.inner.lock();
+                inner.under_way = inner.next.take();
+                match &inner.under_way {
+                    Some(sealed) => sealed.writes.clone(),
+                    None => return failed,
+                }
+            };
+            let committed = site.hall.commit(&writes).await;
+            drop(writes);
+            let ended = match committed {
+                Ok(_) => gate.inner.lock().under_way.take().into_iter().collect::<Vec<_>>(),
+                Err(_) => {
+                    let mut inner = gate.inner.lock();
+                    // Under the lock, so that whoever seals after it knows.
+                    gate.failures.fetch_add(1, Ordering::AcqRel);
+                    let Inner { under_way, next } = &mut *inner;
+                    [under_way.take(), next.take()].into_iter().flatten().collect()
+                }
+            };
+            let result = committed.map(drop).map_err(Arc::new);
+            ended.into_iter().for_each(|sealed| sealed.end(&result));
+            failed = failed.and(result);
+        }
+    }
+
+    fn look<T>(&self, of: impl Fn(&ActorWrites) -> Option<T>) -> Option<T> {
+        let inner = self.inner.lock();
+        [&inner.next, &inner.under_way].into_iter().flatten().find_map(|sealed| of(&sealed.writes))
+    }
+
+    /// A value as of the last turn, committed or not.
+    pub(crate) fn state(&self, store: &ActorStore, site: &Site, name: &str) -> Result<Option<Bytes>> {
+        match self.look(|writes| writes.state(name).map(Option::<&Bytes>::cloned)) {
+            Some(value) => Ok(value),
+            None => store.state(&site.id, name),
+        }
+    }
+
+    /// A reminder as of the last turn, committed or not.
+    pub(crate) fn reminder(&self, store: &ActorStore, site: &Site, name: &str) -> Result<Option<Reminder>> {
+        match self.look(|writes| writes.reminder(name).map(Option::<&Reminder>::cloned)) {
+            Some(reminder) => Ok(reminder),
+            None => store.reminder(&site.id, name),
+        }
+    }
+
+    /// An answer as of the last turn, committed or not.
+    pub(crate) fn answer(&self, store: &ActorStore, site: &Site, key: &str) -> Result<Option<Answer>> {
+        match self.look(|writes| writes.answer(key).map(Option::<&Answer>::cloned)) {
+            Some(answer) => Ok(answer),
+            None => store.answer(&site.id, key),
+        }
+    }
+
+    /// Whether the actor is known, as of the last turn.
+    pub(crate) fn is_known(&self, store: &ActorStore, site: &Site) -> Result<bool> {
+        match self.look(ActorWrites::is_known) {
+            Some(is_known) => Ok(is_known),
+            None => store.is_known(&site.id),
+        }
+    }
+
+    /// What is not committed yet, the oldest first.
+    pub(crate) fn uncommitted(&self) -> Vec<Arc<ActorWrites>> {
+        let inner = self.inner.lock();
+        [&inner.under_way, &inner.next].into_iter().flatten().map(|sealed| sealed.writes.clone()).collect()
+    }
+}
+
+/// Seals what a turn has changed that saw the actor when this many commits had failed. It is committed at once where that takes no waiting, and else by a task of its own.
+pub(crate) fn submit(
+    site: &Arc<Site>,
+    failures: u64,
+    writes: Option<ActorWrites>,
+    outputs: Vec<Output>,
+    cx: &mut Context<'_>,
+) -> Option<Hold> {
+    let (hold, is_to_drive) = site.gate.seal(site, failures, writes, outputs);
+    if !is_to_drive {
+        return hold;
+    }
+    let mut driving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(Gate::drive(site.clone()));
+    match driving.as_mut().poll(cx) {
+        Poll::Ready(Ok(())) => None,
+        Poll::Ready(Err(error)) => Some(Hold::Failed(error)),
+        Poll::Pending => {
+            let hold = site.gate.hold(site, failures);
+            drop(site.hall.scope.spawn(driving));
+            hold
+        }
+    }
+}
+
+impl Sealed {
+    fn hold(&mut self) -> Hold {
+        let (sender, receiver) = oneshot::channel();
+        self.waiting.push(sender);
+        Hold::Waiting(receiver)
+    }
+
+    fn end(self, result: &Result<(), Arc<Error>>) {
+        for output in self.outputs {
+            output(result.as_ref().map(drop).map_err(|error| again(error)));
+        }
+        for waiting in self.waiting {
+            // An error means that nobody waits any more.
+            let _ = waiting.send(result.clone());
+        }
+    }
+}
+
+/// The same error for another who waits.
+fn again(error: &Error) -> Error {
+    Error::new(error.kind(), error.to_string())
+}
+
+/// What waits until commits of an actor are durable. Dropping it takes nothing back.
+pub(crate) enum Hold {
+    Waiting(oneshot::Receiver<Result<(), Arc<Error>>>),
+    Failed(Arc<Error>),
+}
+
+impl Hold {
+    fn stale(site: &Site) -> Self {
+        Self::Failed(Arc::new(stale(site)))
+    }
+
+    /// Ready when they are durable, or when it is known that they are not.
+    pub(crate) async fn opened(self) -> Result<()> {
+        match self {
+            Self::Failed(error) => Err(again(&error)),
+            Self::Waiting(receiver) => match receiver.await {
+                Ok(Ok(())) => Ok(()),
+                Ok(Err(error)) => Err(again(&error)),
+                Err(_) => Err(Error::new(
+                    ErrorKind::OutcomeUnknown,
+                    "the actor's partition was closed while the turn was being committed: read before you repeat the call",
+                )),
+            },
+        }
+    }
+}
+
+/// What a turn is told that ran on changes which were not committed.
+fn stale(site: &Site) -> Error {
+    Error::new(
+        ErrorKind::Retry,
+        format!(
+            "a commit of {site} failed while this turn ran on what it had changed, and so nothing of this turn happened: retry"
+        ),
+    )
+}

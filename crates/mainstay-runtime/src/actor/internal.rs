@@ -1,0 +1,55 @@
+//! Turns that nobody calls: of timers, reminders, and whatever else an actor does by itself.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use mainstay_core::{Error, ErrorKind, Result};
+
+use crate::actor::Actor;
+use crate::actor::cell::ActorCell;
+use crate::call::arrival::{Call, Deadline, Method};
+use crate::call::host::{ExclusiveHost as _, ExclusiveMethod, Start};
+use crate::call::turn::{Subject, carry_out, conclude, wait_in_line};
+
+/// What a turn of an actor does.
+pub(crate) type TurnFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
+
+/// Runs a turn of an actor like that of a call: it waits in line, has the actor to itself, and what it changes is durable
+/// when this returns.
+///
+/// # Errors
+/// Those of the work and of the commit; `Retry` if the actor has left this place.
+pub(crate) async fn run_turn<T, F>(cell: &Arc<ActorCell<T>>, method: &'static Method, work: F) -> Result<()>
+where
+    T: Actor,
+    F: for<'a> FnOnce(&'a mut T) -> TurnFuture<'a> + Send + 'static,
+{
+    let mut deadline = Deadline::never();
+    let call = Call { method, chain: None, deadline, key: None };
+    let site = cell.site().clone();
+    let subject = Subject { method: method.name(), whom: &*site };
+    let finished = match cell.clone().exclusive::<Result<()>, _>(Work { work, target: PhantomData }, call) {
+        Start::Turn(turn) => carry_out(turn, None, Some(site.clone()), &subject, &mut deadline).await,
+        Start::Queued(queued) => wait_in_line(queued, &subject, &mut deadline).await,
+        Start::Refused(error) => Err(error),
+        Start::Gone(..) => Err(Error::new(ErrorKind::Retry, format!("{site} has just left this place: retry"))),
+    };
+    conclude(finished?, &subject, &mut deadline).await
+}
+
+struct Work<T, F> {
+    work: F,
+    target: PhantomData<fn(T)>,
+}
+
+impl<T, F> ExclusiveMethod<T, Result<()>> for Work<T, F>
+where
+    T: Actor,
+    F: for<'a> FnOnce(&'a mut T) -> TurnFuture<'a> + Send + 'static,
+{
+    fn invoke(self, target: &mut T) -> impl Future<Output = Result<()>> + Send {
+        (self.work)(target)
+    }
+}

@@ -1,0 +1,70 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::Result;
+use mainstay_state::actor::ActorWrites;
+
+use crate::actor::site::Site;
+use crate::service::opening::PlainField;
+
+/// A field of an actor that is more than plain memory.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be kept by an actor",
+    label = "this is not something that an actor keeps",
+    note = "what is stored is a `State<T>` or a `Paged<T>` of a serde type with a default: derive \
+            `serde::Serialize, serde::Deserialize, Default` for it"
+)]
+pub trait Kept: Sized {
+    /// Makes the field of an actor that is being activated.
+    ///
+    /// # Errors
+    /// Whatever keeps what is stored from being read.
+    fn open(opening: &ActorOpening<'_>, name: &'static str) -> Result<Self>;
+
+    /// Hands over what has changed.
+    ///
+    /// # Errors
+    /// `TooLarge` or `Invalid` if it cannot be stored.
+    fn seal(&mut self, seal: &mut Seal<'_>) -> Result<()>;
+
+    /// Drops what has changed, and reads it anew.
+    ///
+    /// # Errors
+    /// Whatever keeps what is stored from being read.
+    fn restore(&mut self, opening: &ActorOpening<'_>) -> Result<()>;
+}
+
+/// What an actor is made from.
+pub struct ActorOpening<'s> {
+    pub(crate) site: &'s Arc<Site>,
+    /// True if what was handed over before has not been committed, and is to be read anew as well.
+    pub(crate) is_undone: bool,
+}
+
+impl ActorOpening<'_> {
+    /// The value of a field that is not kept.
+    pub fn plain<T: PlainField>(&self) -> T {
+        T::initial()
+    }
+}
+
+/// Where an actor's changes go at the end of a turn.
+pub struct Seal<'s> {
+    pub(crate) site: &'s Arc<Site>,
+    pub(crate) writes: &'s mut Option<ActorWrites>,
+}
+
+impl Seal<'_> {
+    /// The changes so far.
+    pub(crate) fn writes(&mut self) -> &mut ActorWrites {
+        self.writes.get_or_insert_with(|| ActorWrites::new(self.site.id.clone()))
+    }
+
+    /// Sets a value, unless it is stored like that already.
+    pub(crate) fn put(&mut self, name: &str, value: Bytes) -> Result<()> {
+        if self.site.state(name)?.is_none_or(|stored| stored != value) {
+            self.writes().put_state(name, value)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,124 @@
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mainstay_core::Error;
+use tokio::sync::oneshot;
+
+use crate::actor::Actor;
+use crate::actor::cell::{Held, LetterTurn};
+use crate::actor::work;
+use crate::call::arrival::Call;
+use crate::call::contract::Outcome;
+use crate::call::finished::Finished;
+use crate::call::host::{ExclusiveMethod, Queued, SharedMethod};
+
+/// Something that waits for its turn of an actor.
+pub(crate) trait Letter<T: Actor>: Send {
+    /// True if it needs the actor to itself.
+    fn is_exclusive(&self) -> bool;
+
+    /// Begins it, unless nobody waits for it any more; false if so.
+    fn claim(&self) -> bool;
+
+    /// Makes a turn of it.
+    fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn;
+
+    /// Ends it without a turn.
+    fn refuse(self: Box<Self>, error: Error);
+}
+
+/// Where the answer to a waiting call goes.
+pub(crate) struct ReplyTo<R> {
+    answer: oneshot::Sender<Finished<R>>,
+    is_claimed: Arc<AtomicBool>,
+}
+
+impl<R> ReplyTo<R> {
+    pub(crate) fn new() -> (Self, Queued<R>) {
+        let (sender, answer) = oneshot::channel();
+        let is_claimed = Arc::new(AtomicBool::new(false));
+        (Self { answer: sender, is_claimed: is_claimed.clone() }, Queued { answer, is_claimed })
+    }
+
+    fn claim(&self) -> bool {
+        !self.answer.is_closed() && !self.is_claimed.swap(true, Ordering::AcqRel)
+    }
+
+    fn send(self, finished: Finished<R>) {
+        // An error means that the caller is gone.
+        let _ = self.answer.send(finished);
+    }
+}
+
+/// A call that waits to have the actor to itself.
+pub(crate) struct ExclusiveLetter<R: Outcome, M> {
+    method: M,
+    call: Call,
+    reply: ReplyTo<R::Reply>,
+    result: PhantomData<fn() -> R>,
+}
+
+/// A call that waits to run beside others.
+pub(crate) struct SharedLetter<R: Outcome, M> {
+    method: M,
+    call: Call,
+    reply: ReplyTo<R::Reply>,
+    result: PhantomData<fn() -> R>,
+}
+
+impl<R: Outcome, M> ExclusiveLetter<R, M> {
+    pub(crate) fn new(method: M, call: Call, reply: ReplyTo<R::Reply>) -> Self {
+        Self { method, call, reply, result: PhantomData }
+    }
+}
+
+impl<R: Outcome, M> SharedLetter<R, M> {
+    pub(crate) fn new(method: M, call: Call, reply: ReplyTo<R::Reply>) -> Self {
+        Self { method, call, reply, result: PhantomData }
+    }
+}
+
+impl<T: Actor, R: Outcome, M: ExclusiveMethod<T, R>> Letter<T> for ExclusiveLetter<R, M> {
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn claim(&self) -> bool {
+        self.reply.claim()
+    }
+
+    fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn {
+        let Self { method, call, reply, .. } = *self;
+        Box::pin(async move {
+            let finished = work::exclusive_turn(held, method, call).await;
+            reply.send(finished);
+        })
+    }
+
+    fn refuse(self: Box<Self>, error: Error) {
+        self.reply.send(Finished::failed(error));
+    }
+}
+
+impl<T: Actor, R: Outcome, M: SharedMethod<T, R>> Letter<T> for SharedLetter<R, M> {
+    fn is_exclusive(&self) -> bool {
+        false
+    }
+
+    fn claim(&self) -> bool {
+        self.reply.claim()
+    }
+
+    fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn {
+        let Self { method, call, reply, .. } = *self;
+        Box::pin(async move {
+            let finished = work::shared_turn(held, method, call).await;
+            reply.send(finished);
+        })
+    }
+
+    fn refuse(self: Box<Self>, error: Error) {
+        self.reply.send(Finished::failed(error));
+    }
+}

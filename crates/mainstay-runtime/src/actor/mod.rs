@@ -1,0 +1,34 @@
+//! Actors: what their authors write, where they live, and how their turns become durable.
+//!
+//! An actor's [`cell`] says who has it and who waits; [`work`] is what happens in a turn; its [`gate`] keeps what a turn
+//! sends until the turn is durable; its [`site`] is all of it that others refer to. The cells of a partition are in its
+//! [`hall`].
+
+// What authors use.
+pub(crate) mod context;
+pub(crate) mod definition;
+pub(crate) mod hooks;
+pub(crate) mod kept;
+pub(crate) mod settings;
+pub(crate) mod state;
+
+// Where an actor is, and its turns.
+pub(crate) mod cell;
+pub(crate) mod gate;
+pub(crate) mod hall;
+pub(crate) mod internal;
+pub(crate) mod letter;
+pub(crate) mod saving;
+pub(crate) mod seat;
+pub(crate) mod site;
+pub(crate) mod work;
+
+// How actors come and go.
+pub(crate) mod activation;
+pub(crate) mod deactivation;
+
+pub use context::Context;
+pub use definition::Actor;
+pub use hooks::{Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook, Remindable, TurnInfo};
+pub use kept::{ActorOpening, Kept, Seal};
+pub use state::State;

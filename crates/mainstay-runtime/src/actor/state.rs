@@ -1,0 +1,85 @@
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+
+use mainstay_core::contract::{self, Unknown};
+use mainstay_core::{Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::actor::kept::{ActorOpening, Kept, Seal};
+
+/// A value that an actor keeps: loaded when the actor is activated, saved at the end of a turn if it has changed. One that
+/// was never saved is the default of its type.
+///
+/// Fields that a newer version of the type has written, and this one does not know, stay as they are.
+pub struct State<T> {
+    value: T,
+    name: &'static str,
+    is_changed: bool,
+    unknown: Unknown,
+}
+
+impl<T> Deref for State<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for State<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        self.is_changed = true;
+        &mut self.value
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for State<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.value.fmt(f)
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> State<T> {
+    fn load(opening: &ActorOpening<'_>, name: &'static str) -> Result<(T, Unknown)> {
+        match opening.site.state(name)? {
+            None => Ok((T::default(), Unknown::default())),
+            Some(bytes) => contract::decode_keeping(&bytes).map_err(|error| {
+                let text = format!(
+                    "{} cannot be read: its state {name:?} does not fit {}",
+                    opening.site,
+                    std::any::type_name::<T>()
+                );
+                Error::new(error.kind(), text).with_source(error)
+            }),
+        }
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for State<T> {
+    fn open(opening: &ActorOpening<'_>, name: &'static str) -> Result<Self> {
+        let (value, unknown) = Self::load(opening, name)?;
+        Ok(Self { value, name, is_changed: false, unknown })
+    }
+
+    fn seal(&mut self, seal: &mut Seal<'_>) -> Result<()> {
+        if !self.is_changed {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        let unknown = contract::encode_keeping_into(&mut bytes, &self.value, &self.unknown)?;
+        seal.put(self.name, bytes.into())?;
+        self.unknown = unknown;
+        self.is_changed = false;
+        Ok(())
+    }
+
+    fn restore(&mut self, opening: &ActorOpening<'_>) -> Result<()> {
+        if !self.is_changed && !opening.is_undone {
+            return Ok(());
+        }
+        (self.value, self.unknown) = Self::load(opening, self.name)?;
+        self.is_changed = false;
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+use std::fmt;
+use std::sync::Arc;
+
+use mainstay_core::time::{self, Duration, Instant};
+
+use crate::call::chain::Link;
+
+/// A method of an interface, as messages and measurements name it. `#[interface]` writes one for each.
+pub struct Method {
+    interface: &'static str,
+    name: &'static str,
+}
+
+impl Method {
+    /// The method of an interface.
+    pub const fn new(interface: &'static str, name: &'static str) -> Self {
+        Self { interface, name }
+    }
+
+    /// The name of the interface.
+    pub fn interface(&self) -> &'static str {
+        self.interface
+    }
+
+    /// The name of the method.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl fmt::Debug for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}::{}", self.interface, self.name)
+    }
+}
+
+/// A call on its way: what it carries beside its arguments.
+#[derive(Debug)]
+pub struct Call {
+    pub(crate) method: &'static Method,
+    /// The turns that led to it, if it was made in one.
+    pub(crate) chain: Option<Arc<Link>>,
+    pub(crate) deadline: Deadline,
+    /// What makes a repeated call the same one.
+    pub(crate) key: Option<Arc<str>>,
+}
+
+/// When a call is to have ended.
+///
+/// Most calls end before anybody looks at a clock. So the limit is counted from when it is first asked for, a moment
+/// after the call was made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Deadline {
+    timeout: Duration,
+    /// What the turn that makes the call has left, if it is made in one.
+    at_most: Option<Instant>,
+    counted: Option<Instant>,
+    is_counted: bool,
+}
+
+impl Deadline {
+    pub(crate) fn new(timeout: Duration, at_most: Option<Instant>) -> Self {
+        Self { timeout, at_most, counted: None, is_counted: false }
+    }
+
+    /// No limit.
+    pub(crate) fn never() -> Self {
+        Self { timeout: Duration::MAX, at_most: None, counted: None, is_counted: true }
+    }
+
+    /// The moment; `None` if it is beyond what the clock can express, which is no limit.
+    pub(crate) fn moment(&mut self) -> Option<Instant> {
+        if !self.is_counted {
+            let own = time::now().checked_add(self.timeout);
+            self.counted = [own, self.at_most].into_iter().flatten().min();
+            self.is_counted = true;
+        }
+        self.counted
+    }
+}

@@ -1,0 +1,232 @@
+use std::any::TypeId;
+use std::fmt;
+use std::sync::Arc;
+
+use arc_swap::ArcSwapOption;
+use mainstay_core::time::Duration;
+use mainstay_core::{ActorId, Error, Result};
+
+use crate::actor::seat::Seat;
+use crate::actor::site::Site;
+use crate::call::arrival::{Call, Deadline, Method};
+use crate::call::contract::{Outcome, Reply};
+use crate::call::current;
+use crate::call::host::{Queued, Start, Turn};
+use crate::call::turn::{Subject, carry_out, conclude, wait_in_line};
+use crate::router::{Address, Route, Router};
+use crate::slot::Ticket;
+
+/// How long a call may take unless its proxy says otherwise.
+pub const CALL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
+
+/// The longest idempotency key.
+pub(crate) const IDEMPOTENCY_KEY_BYTES_MAX: usize = mainstay_state::actor::IDEMPOTENCY_KEY_BYTES_MAX;
+
+/// What every proxy consists of: whom it calls, how to get there, and how long that may take. Cheap to clone.
+#[derive(Clone)]
+pub struct Caller {
+    target: Arc<Target>,
+    timeout: Duration,
+    key: Option<Arc<str>>,
+}
+
+/// Whom a proxy calls.
+struct Target {
+    router: Arc<dyn Router>,
+    address: Arc<Address>,
+    /// The actor, if it is one.
+    actor: Option<ActorId>,
+    /// Where the actor was when it was last called.
+    seat: ArcSwapOption<Seat>,
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.actor {
+            Some(id) => write!(f, "{}({id})", self.address.service),
+            None => self.address.fmt(f),
+        }
+    }
+}
+
+impl fmt::Debug for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.target)
+    }
+}
+
+/// What a call goes to.
+enum Entry<O: ?Sized> {
+    Actor(Arc<O>, Arc<Site>),
+    Service(Arc<O>, Ticket),
+}
+
+impl Caller {
+    pub(crate) fn new(router: Arc<dyn Router>, address: Arc<Address>, actor: Option<ActorId>) -> Self {
+        let target = Target { router, address, actor, seat: ArcSwapOption::empty() };
+        Self { target: Arc::new(target), timeout: CALL_TIMEOUT_DEFAULT, key: None }
+    }
+
+    /// The same with another time limit.
+    #[must_use]
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        Self { timeout, ..self.clone() }
+    }
+
+    /// The same with an idempotency key for its calls.
+    #[must_use]
+    pub fn idempotent(&self, key: &str) -> Self {
+        Self { key: Some(key.into()), ..self.clone() }
+    }
+
+    /// Calls a method: `start` makes a turn of the object.
+    ///
+    /// A call that has begun is carried out to its end, even if the caller drops this future. Dropping it before, while it
+    /// waits to be admitted, leaves nothing behind.
+    pub async fn call<O, R, A>(
+        &self,
+        method: &'static Method,
+        arguments: A,
+        start: fn(Arc<O>, A, Call) -> Start<R::Reply, A>,
+    ) -> R::Reply
+    where
+        O: ?Sized + Send + Sync + 'static,
+        R: Outcome,
+        A: Send,
+    {
+        match self.begin(method, arguments, start).await {
+            Ok(begun) => begun.end().await,
+            Err(error) => R::Reply::failed(error),
+        }
+    }
+
+    async fn begin<'c, O, R, A>(
+        &'c self,
+        method: &'static Method,
+        arguments: A,
+        start: fn(Arc<O>, A, Call) -> Start<R, A>,
+    ) -> Result<Begun<'c, R>>
+    where
+        O: ?Sized + Send + Sync + 'static,
+        R: Reply,
+        A: Send,
+    {
+        let (mut chain, mut at_most) = (None, None);
+        if let Some(outgoing) = current::outgoing()? {
+            (chain, at_most) = (outgoing.chain, outgoing.at_most);
+            if let Some(hold) = outgoing.hold {
+                hold.opened().await?;
+            }
+        }
+        self.check_key()?;
+        let mut deadline = Deadline::new(self.timeout, at_most);
+        let (mut arguments, mut call) =
+            (arguments, Call { method, chain: chain.clone(), deadline, key: self.key.clone() });
+        loop {
+            let entry = match self.seated::<O>() {
+                Some(entry) => entry,
+                None => self.enter::<O>(method, &mut deadline).await?,
+            };
+            let begun = |turn, ticket, awaiting| Begun { caller: self, method, deadline, turn, ticket, awaiting };
+            let (object, site, ticket) = match entry {
+                Entry::Actor(object, site) => (object, Some(site), None),
+                Entry::Service(object, ticket) => (object, None, Some(ticket)),
+            };
+            let awaiting = match (&chain, &site) {
+                (Some(chain), Some(site)) => Some(chain.awaits(site)),
+                _ => None,
+            };
+            match start(object, arguments, call) {
+                Start::Turn(turn) => {
+                    return Ok(begun(Started::Turn(turn, site), ticket, awaiting));
+                }
+                Start::Queued(queued) => return Ok(begun(Started::Queued(queued), ticket, awaiting)),
+                Start::Refused(error) => return Err(error),
+                Start::Gone(returned, call_again) => {
+                    (arguments, call) = (returned, call_again);
+                    self.target.seat.store(None);
+                }
+            }
+        }
+    }
+
+    fn check_key(&self) -> Result<()> {
+        let Some(key) = &self.key else { return Ok(()) };
+        if self.target.actor.is_none() {
+            return Err(Error::invalid(format!(
+                "{} is no actor, and keeps no answers: call it without an idempotency key",
+                self.target
+            )));
+        }
+        if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "idempotency key of {} bytes: give one of 1 to IDEMPOTENCY_KEY_BYTES_MAX = {IDEMPOTENCY_KEY_BYTES_MAX}",
+                key.len()
+            )));
+        }
+        Ok(())
+    }
+
+    /// The actor where it was last.
+    fn seated<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Entry<O>> {
+        let seat = self.target.seat.load();
+        let seat = seat.as_ref()?;
+        Some(Entry::Actor(seat.object::<O>()?, seat.site.clone()))
+    }
+
+    async fn enter<O>(&self, method: &'static Method, deadline: &mut Deadline) -> Result<Entry<O>>
+    where
+        O: ?Sized + Send + Sync + 'static,
+    {
+        let target = &self.target;
+        let Route::Local(slot) = target.router.route(&target.address)?;
+        let ticket = slot.enter(method.name(), deadline).await?;
+        let strange = || {
+            Error::invalid(format!(
+                "{target} does not implement the interface of `{}`: add it to its attribute",
+                method.name()
+            ))
+        };
+        let Some(id) = &target.actor else {
+            let object = ticket.object::<O>().ok_or_else(strange)?;
+            return Ok(Entry::Service(object, ticket));
+        };
+        let seat = ticket.seat(id, TypeId::of::<O>(), method.name())?;
+        let object = seat.object::<O>().ok_or_else(strange)?;
+        let site = seat.site.clone();
+        target.seat.store(Some(Arc::new(seat)));
+        Ok(Entry::Actor(object, site))
+    }
+}
+
+/// A call that has been admitted.
+struct Begun<'c, R> {
+    caller: &'c Caller,
+    method: &'static Method,
+    deadline: Deadline,
+    turn: Started<R>,
+    ticket: Option<Ticket>,
+    awaiting: Option<crate::call::chain::Awaiting>,
+}
+
+enum Started<R> {
+    Turn(Turn<R>, Option<Arc<Site>>),
+    Queued(Queued<R>),
+}
+
+impl<R: Reply> Begun<'_, R> {
+    async fn end(self) -> R {
+        let Self { caller, method, mut deadline, turn, ticket, awaiting } = self;
+        let subject = Subject { method: method.name(), whom: &*caller.target };
+        let finished = match turn {
+            Started::Turn(turn, site) => carry_out(turn, ticket, site, &subject, &mut deadline).await,
+            Started::Queued(queued) => wait_in_line(queued, &subject, &mut deadline).await,
+        };
+        let reply = match finished {
+            Ok(finished) => conclude(finished, &subject, &mut deadline).await,
+            Err(error) => R::failed(error),
+        };
+        drop(awaiting);
+        reply
+    }
+}

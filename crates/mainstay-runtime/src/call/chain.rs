@@ -1,0 +1,138 @@
+use std::fmt;
+use std::sync::{Arc, Weak};
+
+use mainstay_core::{Error, ErrorKind};
+use parking_lot::Mutex;
+
+use crate::actor::site::Site;
+
+/// How many turns may lead to each other. A chain that long is a mistake: each of them holds its actor.
+pub(crate) const CHAIN_MAX: usize = 256;
+
+/// A turn that makes calls, as part of the chain that leads to them.
+pub(crate) struct Link {
+    site: Arc<Site>,
+    method: &'static str,
+    parent: Option<Arc<Link>>,
+    depth: usize,
+    /// Whom it waits for.
+    awaited: Mutex<Vec<Weak<Site>>>,
+}
+
+/// Looking for a cycle and becoming part of one exclude each other, so that of two chains that meet one is refused, and
+/// only one.
+static LOOKING: Mutex<()> = Mutex::new(());
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// The whole chain, from its first turn to this.
+impl fmt::Display for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(parent) = &self.parent {
+            write!(f, "{parent} → ")?;
+        }
+        write!(f, "{}.{}", self.site, self.method)
+    }
+}
+
+impl Link {
+    /// The link of a turn, which is known to its actor until the turn ends.
+    pub(crate) fn new(site: Arc<Site>, method: &'static str, parent: Option<Arc<Self>>) -> Arc<Self> {
+        let depth = parent.as_ref().map_or(1, |parent| parent.depth + 1);
+        let link = Arc::new(Self { site, method, parent, depth, awaited: Mutex::default() });
+        link.site.callers().push(link.clone());
+        link
+    }
+
+    /// To be called when the turn has ended.
+    pub(crate) fn end(self: &Arc<Self>) {
+        self.site.callers().retain(|link| !Arc::ptr_eq(link, self));
+    }
+
+    /// The first and the last turn, for a chain that is too long to be told.
+    pub(crate) fn ends(&self) -> String {
+        let first = self.turns().last().unwrap_or(self);
+        format!("{}.{} → … → {}.{}", first.site, first.method, self.site, self.method)
+    }
+
+    pub(crate) fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// True if a turn of the chain is one of this actor.
+    pub(crate) fn has(&self, site: &Arc<Site>) -> bool {
+        self.turns().any(|link| Arc::ptr_eq(&link.site, site))
+    }
+
+    fn turns(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |link| link.parent.as_deref())
+    }
+
+    /// Notes that the turn waits for an actor, until what is returned is dropped.
+    pub(crate) fn awaits(self: &Arc<Self>, site: &Arc<Site>) -> Awaiting {
+        self.awaited.lock().push(Arc::downgrade(site));
+        Awaiting { link: self.clone(), site: Arc::downgrade(site) }
+    }
+
+    fn forget(&self, site: &Weak<Site>) {
+        let mut awaited = self.awaited.lock();
+        if let Some(place) = awaited.iter().position(|known| known.ptr_eq(site)) {
+            awaited.swap_remove(place);
+        }
+    }
+
+    /// Refuses to wait for an actor that waits, itself or by others, for a turn of this chain.
+    pub(crate) fn refuse_cycle(&self, target: &Arc<Site>, method: &str) -> Result<(), Error> {
+        let _looking = LOOKING.lock();
+        let mut visited = Vec::new();
+        let Some(cycle) = self.find(target, &mut visited) else { return Ok(()) };
+        // Before anybody else looks, because this wait will not be.
+        self.forget(&Arc::downgrade(target));
+        let through = if cycle.is_empty() { String::new() } else { format!(", which waits for {}", cycle.join(", ")) };
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!(
+                "call cycle: {self} → {target}.{method} would wait for itself{through}: let one of them answer later (`Deferred`) \
+                 or make the call after the turn"
+            ),
+        ))
+    }
+
+    /// The turns by which `target` waits for this chain, if it does.
+    fn find(&self, target: &Arc<Site>, visited: &mut Vec<*const Site>) -> Option<Vec<String>> {
+        if visited.contains(&Arc::as_ptr(target)) {
+            return None;
+        }
+        visited.push(Arc::as_ptr(target));
+        let holders = target.callers().clone();
+        for holder in &holders {
+            if self.turns().any(|own| std::ptr::eq(own, &**holder)) {
+                return Some(Vec::new());
+            }
+            let awaited: Vec<_> = holder.awaited.lock().iter().filter_map(Weak::upgrade).collect();
+            for next in &awaited {
+                if let Some(mut rest) = self.find(next, visited) {
+                    rest.insert(0, format!("{}.{}", holder.site, holder.method));
+                    return Some(rest);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// A turn's wait for an actor.
+pub(crate) struct Awaiting {
+    link: Arc<Link>,
+    site: Weak<Site>,
+}
+
+impl Drop for Awaiting {
+    fn drop(&mut self) {
+        self.link.forget(&self.site);
+    }
+}

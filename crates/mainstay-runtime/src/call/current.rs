@@ -1,0 +1,178 @@
+//! The turn that the code on this thread is part of. Set while a turn is polled, and so right for whatever it calls.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use mainstay_core::time::Instant;
+use mainstay_core::{Error, Result};
+use mainstay_state::actor::ActorWrites;
+
+use crate::actor::gate::{Hold, Output};
+use crate::actor::site::Site;
+use crate::call::arrival::Deadline;
+use crate::call::chain::{CHAIN_MAX, Link};
+
+thread_local! {
+    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+}
+
+/// A turn while it runs.
+pub(crate) struct Current {
+    /// The actor whose turn it is; `None` for that of a service or a worker.
+    site: Option<Arc<Site>>,
+    method: &'static str,
+    /// What led to it.
+    chain: Option<Arc<Link>>,
+    /// The turn itself as part of the chain, once it makes a call.
+    link: Option<Arc<Link>>,
+    deadline: Deadline,
+    /// What it changes beside the fields of its actor.
+    pub(crate) writes: Option<ActorWrites>,
+    /// What leaves when it is durable.
+    pub(crate) outputs: Vec<Output>,
+    /// How many commits of the actor had failed when what the turn sees was read.
+    pub(crate) failures: u64,
+}
+
+impl Current {
+    pub(crate) fn new(
+        site: Option<Arc<Site>>,
+        method: &'static str,
+        chain: Option<Arc<Link>>,
+        deadline: Deadline,
+    ) -> Self {
+        let failures = site.as_ref().map_or(0, |site| site.gate.failures());
+        Self { site, method, chain, link: None, deadline, writes: None, outputs: Vec::new(), failures }
+    }
+
+    /// Runs a part of the turn.
+    pub(crate) fn within<T>(slot: &mut Option<Self>, work: impl FnOnce() -> T) -> T {
+        /// Puts things back, also when the work panics.
+        struct Back<'s> {
+            slot: &'s mut Option<Current>,
+            outer: Option<Current>,
+        }
+        impl Drop for Back<'_> {
+            fn drop(&mut self) {
+                *self.slot = CURRENT.replace(self.outer.take());
+            }
+        }
+        let outer = CURRENT.replace(slot.take());
+        let _back = Back { slot, outer };
+        work()
+    }
+}
+
+impl Drop for Current {
+    fn drop(&mut self) {
+        if let Some(link) = &self.link {
+            link.end();
+        }
+    }
+}
+
+/// What a call that is made here takes with it.
+pub(crate) struct Outgoing {
+    pub(crate) chain: Option<Arc<Link>>,
+    pub(crate) at_most: Option<Instant>,
+    /// What it waits behind: a call is an effect of the turns before it.
+    pub(crate) hold: Option<Hold>,
+}
+
+/// What a call that is made here takes with it; `None` if it is not made in a turn.
+///
+/// # Errors
+/// `Conflict` if the chain has become too long.
+pub(crate) fn outgoing() -> Result<Option<Outgoing>> {
+    CURRENT.with_borrow_mut(|current| {
+        let Some(current) = current else { return Ok(None) };
+        let chain = match (&current.link, &current.site) {
+            (Some(link), _) => Some(link.clone()),
+            (None, Some(site)) => {
+                let link = Link::new(site.clone(), current.method, current.chain.clone());
+                current.link = Some(link.clone());
+                Some(link)
+            }
+            (None, None) => current.chain.clone(),
+        };
+        if let Some(chain) = &chain
+            && chain.depth() > CHAIN_MAX
+        {
+            return Err(Error::new(
+                mainstay_core::ErrorKind::Conflict,
+                format!("the chain of calls is longer than CHAIN_MAX of {CHAIN_MAX}: {}", chain.ends()),
+            ));
+        }
+        let hold = current.site.as_ref().and_then(|site| site.gate.hold(site, current.failures));
+        Ok(Some(Outgoing { chain, at_most: current.deadline.moment(), hold }))
+    })
+}
+
+/// Lets something leave the actor when the turn is durable; at once if there is no turn.
+pub(crate) fn leave(output: impl FnOnce(Result<()>) + Send + 'static) {
+    let mut output = Some(output);
+    CURRENT.with_borrow_mut(|current| {
+        if let Some(current) = current
+            && let Some(output) = output.take()
+        {
+            current.outputs.push(Box::new(output));
+        }
+    });
+    if let Some(output) = output {
+        output(Ok(()));
+    }
+}
+
+/// The actor whose turn this is.
+pub(crate) fn site() -> Option<Arc<Site>> {
+    CURRENT.with_borrow(|current| current.as_ref().and_then(|current| current.site.clone()))
+}
+
+/// How many commits had failed when what the turn sees was read.
+pub(crate) fn failures() -> u64 {
+    CURRENT.with_borrow(|current| current.as_ref().map_or(0, |current| current.failures))
+}
+
+/// Notes that what the turn sees was read anew.
+pub(crate) fn refresh() {
+    CURRENT.with_borrow_mut(|current| {
+        if let Some(current) = current
+            && let Some(site) = &current.site
+        {
+            current.failures = site.gate.failures();
+        }
+    });
+}
+
+/// Changes what is stored of the actor with the turn.
+///
+/// # Errors
+/// `Invalid` outside of a turn, and what the change itself says.
+pub(crate) fn change<R>(change: impl FnOnce(&mut ActorWrites) -> Result<R>) -> Result<R> {
+    CURRENT.with_borrow_mut(|current| {
+        let Some(current) = current else { return Err(not_in_turn()) };
+        let Some(site) = &current.site else { return Err(not_in_turn()) };
+        change(current.writes.get_or_insert_with(|| ActorWrites::new(site.id.clone())))
+    })
+}
+
+/// Looks at what the turn has changed so far beside the fields of its actor.
+pub(crate) fn changed<R>(look: impl FnOnce(&ActorWrites) -> Option<R>) -> Option<R> {
+    CURRENT.with_borrow(|current| look(current.as_ref()?.writes.as_ref()?))
+}
+
+/// Takes what was changed so far beside the fields of the actor, for a save in the middle of a turn.
+pub(crate) fn take_writes() -> Option<ActorWrites> {
+    CURRENT.with_borrow_mut(|current| current.as_mut()?.writes.take())
+}
+
+fn not_in_turn() -> Error {
+    Error::invalid("this is only possible in a turn of the actor: call it from a method, a timer or a reminder")
+}
+
+/// Takes what was to leave so far, for a save in the middle of a turn.
+pub(crate) fn take_outputs() -> Vec<Output> {
+    CURRENT.with_borrow_mut(|current| {
+        current.as_mut().map(|current| std::mem::take(&mut current.outputs)).unwrap_or_default()
+    })
+}

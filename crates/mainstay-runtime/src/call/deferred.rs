@@ -1,0 +1,63 @@
+use std::fmt;
+
+use mainstay_core::Error;
+use tokio::sync::oneshot;
+
+use crate::call::contract::{Contract, Reply as _};
+use crate::call::current;
+
+/// An answer that is given after the turn has ended: what a method returns instead of the value, and what a caller does
+/// not see. Made by [`deferred`].
+///
+/// The caller waits until its [`Responder`] has answered, in whatever later turn; the actor is free meanwhile. If the
+/// responder is dropped, because the actor is deactivated or forgets it, the caller gets an error. If the caller's time
+/// limit passes, the caller gets an error and the responder's answer goes nowhere.
+pub struct Deferred<T, E = Error> {
+    receiver: oneshot::Receiver<Result<T, E>>,
+}
+
+/// Gives a [`Deferred`] answer, once.
+pub struct Responder<T, E = Error> {
+    sender: oneshot::Sender<Result<T, E>>,
+}
+
+/// An answer for later, and who gives it.
+pub fn deferred<T: Contract, E: Contract + From<Error>>() -> (Deferred<T, E>, Responder<T, E>) {
+    let (sender, receiver) = oneshot::channel();
+    (Deferred { receiver }, Responder { sender })
+}
+
+impl<T, E> Deferred<T, E> {
+    pub(crate) fn into_receiver(self) -> oneshot::Receiver<Result<T, E>> {
+        self.receiver
+    }
+}
+
+impl<T: Contract, E: Contract + From<Error>> Responder<T, E> {
+    /// Gives the answer. In a turn it leaves with what the turn has changed: when that is durable, and not at all if the
+    /// turn fails, which the caller is then told.
+    pub fn respond(self, answer: Result<T, E>) {
+        let Self { sender } = self;
+        current::leave(move |turn| {
+            // An error means that nobody waits any more.
+            let _ = sender.send(turn.map_or_else(Result::failed, |()| answer));
+        });
+    }
+
+    /// True if nobody waits for the answer any more.
+    pub fn is_abandoned(&self) -> bool {
+        self.sender.is_closed()
+    }
+}
+
+impl<T, E> fmt::Debug for Deferred<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Deferred")
+    }
+}
+
+impl<T, E> fmt::Debug for Responder<T, E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Responder")
+    }
+}

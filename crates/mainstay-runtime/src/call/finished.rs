@@ -1,0 +1,32 @@
+use mainstay_core::Error;
+use tokio::sync::oneshot;
+
+use crate::actor::gate::Hold;
+
+/// A turn that has ended, and what has yet to happen before its caller may know.
+pub struct Finished<R> {
+    pub(crate) answer: Answer<R>,
+    /// What the answer waits behind: the commit of the turn, or of one before it.
+    pub(crate) hold: Option<Hold>,
+}
+
+/// What a method has answered.
+pub enum Answer<R> {
+    /// The answer.
+    Now(R),
+    /// It comes from a later turn.
+    Later(oneshot::Receiver<R>),
+}
+
+impl<R> Finished<R> {
+    /// An answer that waits for nothing.
+    pub(crate) fn now(reply: R) -> Self {
+        Self { answer: Answer::Now(reply), hold: None }
+    }
+}
+
+impl<R: crate::call::contract::Reply> Finished<R> {
+    pub(crate) fn failed(error: Error) -> Self {
+        Self::now(R::failed(error))
+    }
+}

@@ -1,0 +1,12 @@
+//! Calls: from a proxy to whoever holds the object, and back.
+
+pub(crate) mod arrival;
+pub(crate) mod caller;
+pub(crate) mod chain;
+pub(crate) mod contract;
+pub(crate) mod current;
+pub(crate) mod deferred;
+pub(crate) mod finished;
+pub(crate) mod host;
+pub(crate) mod proxy;
+pub(crate) mod turn;

@@ -1,0 +1,116 @@
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use mainstay_core::task::{JoinHandle, Scope};
+use mainstay_core::time::{self, Duration};
+use mainstay_core::{Epoch, Error, ErrorKind, Result};
+use mainstay_state::{Partition, StateManager};
+
+use crate::call::turn::catching;
+use crate::interfaces::Interfaces;
+use crate::router::{Address, Services};
+use crate::service::context::{Cancellation, ServiceContext};
+use crate::service::definition::Service;
+use crate::service::opening::Opening;
+use crate::service::run::keep_running;
+use crate::service::served::Served;
+use crate::slot::{Opened, Tenant};
+
+/// How long `run` and the calls under way may take to end when a partition is closed; then they are dropped where they
+/// stand. Whatever they commit is refused by then, unless the node stops in order.
+pub(crate) const CLOSE_GRACE: Duration = Duration::from_secs(5);
+
+/// A partition's object while the partition is primary here, in one epoch.
+pub(crate) struct ServiceActivation {
+    address: Arc<Address>,
+    opened: Arc<Opened>,
+    run: Option<JoinHandle<()>>,
+    cancellation: Cancellation,
+    tasks: Tasks,
+}
+
+/// What runs for an object. It ends with the activation, also with one that is dropped where it stands.
+pub(crate) struct Tasks(pub(crate) Scope);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// What is in a partition while the partition is primary here, in one epoch.
+pub(crate) trait Activation: Send + Sync {
+    /// What calls see of it.
+    fn opened(&self) -> Arc<Opened>;
+
+    /// Ends it. To be called when no call can find it any more.
+    fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+}
+
+/// Makes what is in a partition.
+pub(crate) type Open =
+    Arc<dyn Fn(Place) -> Pin<Box<dyn Future<Output = Result<Box<dyn Activation>>> + Send>> + Send + Sync>;
+
+/// Where something is activated.
+pub(crate) struct Place {
+    pub(crate) address: Arc<Address>,
+    pub(crate) partition: Partition,
+    pub(crate) epoch: Epoch,
+    pub(crate) services: Services,
+}
+
+impl ServiceActivation {
+    /// Opens the state and makes the object from it.
+    pub(crate) async fn open<T: Service>(place: Place) -> Result<Box<dyn Activation>> {
+        let Place { address, partition, epoch, services } = place;
+        let (context, cancellation) = ServiceContext::new(address.clone(), T::LEVEL, epoch, services);
+        let scope = Scope::new();
+        let tasks = Tasks(scope.clone());
+        let object = scope.enter(catching("opening", make::<T>(&partition, &context))).await?;
+        if partition.check()? != epoch {
+            return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
+        }
+        let served = Arc::new(Served::new(object));
+        let run = T::RUNS.then(|| scope.spawn(keep_running(served.clone(), context)));
+        let tenant = Tenant::Service(Interfaces::<Served<T>>::of_service().objects(&served));
+        let opened = Arc::new(Opened { tenant, scope });
+        Ok(Box::new(Self { address, opened, run, cancellation, tasks }))
+    }
+}
+
+impl Activation for ServiceActivation {
+    fn opened(&self) -> Arc<Opened> {
+        self.opened.clone()
+    }
+
+    fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(async move {
+            let Self { address, opened, run, cancellation, tasks } = *self;
+            cancellation.cancel();
+            // The slot has let go of it, and so the last one to hold the object is whoever still runs.
+            drop(opened);
+            let all_ended = time::timeout(CLOSE_GRACE, tasks.0.ended()).await.is_ok();
+            if !all_ended {
+                let run_goes_on = run.is_some_and(|run| !run.is_finished());
+                tracing::warn!(
+                    service = %address.service,
+                    partition = %address.partition,
+                    run_goes_on,
+                    grace_ms = CLOSE_GRACE.as_millis() as u64,
+                    "run or calls have not ended within the grace period and are dropped: end run when its context is cancelled"
+                );
+            }
+            tasks.0.stop();
+            tasks.0.ended().await;
+        })
+    }
+}
+
+async fn make<T: Service>(partition: &Partition, context: &ServiceContext) -> Result<T> {
+    let state = StateManager::open(partition.clone()).await?;
+    let mut transaction = state.begin();
+    let object = T::open(&mut Opening { state: &state, transaction: &mut transaction, context }).await?;
+    transaction.commit().await?;
+    Ok(object)
+}

@@ -1,0 +1,9 @@
+//! Stateful services: one object per partition.
+
+pub(crate) mod activation;
+pub(crate) mod context;
+pub(crate) mod definition;
+pub(crate) mod missing_run;
+pub(crate) mod opening;
+pub(crate) mod run;
+pub(crate) mod served;

@@ -1,0 +1,42 @@
+use std::sync::Arc;
+
+use crate::call::arrival::Call;
+use crate::call::contract::Outcome;
+use crate::call::current::Current;
+use crate::call::finished::Finished;
+use crate::call::host::{Host, SharedMethod, Start};
+use crate::service::definition::Service;
+
+/// The object of a service's partition. Its calls run beside each other; locks on what they read and write keep them
+/// apart.
+pub struct Served<T> {
+    object: T,
+}
+
+impl<T: Service> Served<T> {
+    pub(crate) fn new(object: T) -> Self {
+        Self { object }
+    }
+
+    pub(crate) fn object(&self) -> &T {
+        &self.object
+    }
+}
+
+impl<T: Service> Host for Served<T> {
+    type Target = T;
+
+    fn shared<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    where
+        R: Outcome,
+        M: SharedMethod<T, R>,
+    {
+        Start::Turn(Box::pin(async move {
+            let Call { method: called, chain, deadline, .. } = call;
+            let mut current = Some(Current::new(None, called.name(), chain, deadline));
+            let mut running = std::pin::pin!(method.invoke(&self.object));
+            let outcome = std::future::poll_fn(|cx| Current::within(&mut current, || running.as_mut().poll(cx))).await;
+            Finished { answer: outcome.into_answer(), hold: None }
+        }))
+    }
+}

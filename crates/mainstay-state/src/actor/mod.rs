@@ -1,0 +1,33 @@
+//! What an actor service stores in one partition: which actors there are, their state, their reminders, and the answers
+//! of calls that are made at most once, all as keys of the partition's one store.
+//!
+//! The path of a change: an [`ActorWrites`] takes what one turn changes, and those of the turns after it are
+//! [merged](ActorWrites::merge) into it while it waits → [`ActorStore::commit`] makes one batch of it, indexes by time
+//! included, which the partition commits → reads see it. Until then whoever runs the actor reads through the writes that
+//! are not committed.
+//!
+//! This is plain storage. Nothing here knows of turns, locks or tasks, and nothing asks what time it is: what a
+//! [`Reminder`] does next is a function of the time that it is given. The bytes are in `docs/internals/actor-state.md`.
+
+mod store;
+mod writes;
+
+mod answer;
+mod backoff;
+mod cron;
+mod reminder;
+mod schedule;
+
+mod layout;
+mod name;
+mod record;
+
+pub use answer::{ANSWER_METHOD_BYTES_MAX, Answer};
+pub use backoff::{RETRY_PAUSE_FIRST, RETRY_PAUSE_MAX};
+pub use cron::{CRON_BYTES_MAX, CronSchedule};
+pub(crate) use layout::refuse_actors;
+pub use name::{IDEMPOTENCY_KEY_BYTES_MAX, REMINDER_NAME_BYTES_MAX, STATE_NAME_BYTES_MAX};
+pub use reminder::{CatchUp, REMINDER_PAYLOAD_BYTES_MAX, Reminder, WhenDue};
+pub use schedule::{REMINDER_SPAN_MAX, Schedule};
+pub use store::ActorStore;
+pub use writes::ActorWrites;

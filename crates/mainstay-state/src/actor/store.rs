@@ -1,0 +1,374 @@
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::time::WallTime;
+use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Result, SequenceNumber};
+use mainstay_replica::{Batch, Claim, Order, Partition, Snapshot, prefix_successor};
+
+use super::layout::{self, EncodedId};
+use super::name::Kind;
+use super::record::{self, Owner};
+use super::writes::Change;
+use super::{ActorWrites, Answer, Reminder};
+
+/// What the actors of a service store in one partition. Cheap to clone.
+///
+/// It is open for one epoch of the partition's primary. Reads show what is committed; they and commits are refused once
+/// the partition has had another primary.
+///
+/// # The indexes by time
+/// Every reminder and every answer has a place in an index that is ordered by time: the time stands in the place, the
+/// entry's record has it too. A [commit](ActorStore::commit) reads the record that it replaces, and removes its place before
+/// it adds the new one. This is right as long as **only one commit of an actor is in flight, and its future is waited
+/// for**: then what it reads is what it replaces, however many turns were merged into it before it was made, because
+/// nothing of them is in the store.
+///
+/// Should that ever be broken (a future is dropped, the commit lands later), nothing is lost:
+/// - *Every record has its place.* A batch that sets a record puts its place, in this order: removals, then puts. A batch
+///   removes places only of entries that it sets or removes as well. So after each batch, whatever the order, every
+///   record that is there has its place.
+/// - *A place without a record of the same time is ignored* by all who read the index. It costs a look, nothing more.
+#[derive(Clone)]
+pub struct ActorStore {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    partition: Partition,
+    epoch: Epoch,
+    /// Two who hold actors of one partition would not know of each other's turns.
+    _claim: Claim,
+}
+
+impl fmt::Debug for ActorStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ActorStore({:?}, {})", self.inner.partition, self.inner.epoch)
+    }
+}
+
+impl ActorStore {
+    /// Opens the actors of a partition that is primary here, for as long as it is. A new partition becomes one of actors.
+    ///
+    /// # Errors
+    /// `NotPrimary`; `Conflict` if the partition is open already; `Invalid` if it holds reliable collections;
+    /// `UnknownVersion` if it was written by a later build; `Corrupt`; and for a new one what a commit can fail with.
+    pub async fn open(partition: Partition) -> Result<Self> {
+        let epoch = partition.check()?;
+        let claim = partition.claim()?;
+        if layout::check_partition(&partition, &partition.read()?)? {
+            let mut batch = partition.batch();
+            batch.put(layout::LAYOUT_KEY, &[layout::LAYOUT_VERSION]).in_epoch(epoch);
+            partition.commit(batch).await?;
+        }
+        Ok(Self { inner: Arc::new(Inner { partition, epoch, _claim: claim }) })
+    }
+
+    /// The epoch in which it was opened.
+    pub fn epoch(&self) -> Epoch {
+        self.inner.epoch
+    }
+
+    /// The partition that it is in.
+    pub fn partition(&self) -> &Partition {
+        &self.inner.partition
+    }
+
+    /// Whether an actor was ever active, and was not deleted since.
+    ///
+    /// # Errors
+    /// `NotPrimary`, `Corrupt`, `UnknownVersion`, as for all that reads.
+    pub fn is_known(&self, id: &ActorId) -> Result<bool> {
+        match self.get(&EncodedId::new(id).known())? {
+            None => Ok(false),
+            Some(record) => record::check_known(id, &record).map(|()| true),
+        }
+    }
+
+    /// The encoded value of a state. It shares its bytes with the store.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn state(&self, id: &ActorId, name: &str) -> Result<Option<Bytes>> {
+        let record = self.get(&EncodedId::new(id).entry(Kind::State, name.as_bytes()))?;
+        record.map(|record| Owner { kind: Kind::State, id, name }.state(record)).transpose()
+    }
+
+    /// The names of an actor's states, in order.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn state_names(&self, id: &ActorId) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        self.each_of(id, Kind::State, |name, _| {
+            names.push(name.to_owned());
+            Ok(())
+        })?;
+        Ok(names)
+    }
+
+    /// A reminder of an actor by its name.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn reminder(&self, id: &ActorId, name: &str) -> Result<Option<Reminder>> {
+        let record = self.get(&EncodedId::new(id).entry(Kind::Reminder, name.as_bytes()))?;
+        record.map(|record| Owner { kind: Kind::Reminder, id, name }.reminder(&record)).transpose()
+    }
+
+    /// The reminders of an actor, in the order of their names.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn reminders(&self, id: &ActorId) -> Result<Vec<Reminder>> {
+        let mut reminders = Vec::new();
+        self.each_of(id, Kind::Reminder, |name, record| {
+            reminders.push(Owner { kind: Kind::Reminder, id, name }.reminder(&record)?);
+            Ok(())
+        })?;
+        Ok(reminders)
+    }
+
+    /// A page of the reminders of all actors, in the order of ids and names, after one of them if there is one.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn all_reminders(&self, after: Option<(&ActorId, &str)>, limit: usize) -> Result<Vec<(ActorId, Reminder)>> {
+        let after = after.map(|(id, name)| EncodedId::new(id).entry(Kind::Reminder, name.as_bytes()));
+        let range = layout::range(&[layout::area(Kind::Reminder)], after.as_deref());
+        let entries = self.read()?.scan(range, Order::Ascending)?.take(limit);
+        entries
+            .map(|entry| {
+                let (key, record) = entry?;
+                let (id, name) = layout::parse_entry(Kind::Reminder, &key)?;
+                let reminder = Owner { kind: Kind::Reminder, id: &id, name }.reminder(&record)?;
+                Ok((id, reminder))
+            })
+            .collect()
+    }
+
+    /// The earliest time at which a reminder of the partition is due.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn next_due(&self) -> Result<Option<WallTime>> {
+        let mut earliest = None;
+        self.each_timely(Kind::Reminder, WallTime::MAX, None, 1, |owner, record| {
+            earliest = owner.time(record)?;
+            Ok(())
+        })?;
+        Ok(earliest)
+    }
+
+    /// A page of the reminders that are due at a time, in the order of their due times.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn due(&self, until: WallTime, limit: usize) -> Result<Vec<(ActorId, Reminder)>> {
+        self.due_after(until, None, limit)
+    }
+
+    /// Like [`due`](ActorStore::due), after a reminder that an earlier page ended with (its due time, actor and name): those
+    /// at hand may still be in the store because they have not been handled yet.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn due_after(
+        &self,
+        until: WallTime,
+        after: Option<(WallTime, &ActorId, &str)>,
+        limit: usize,
+    ) -> Result<Vec<(ActorId, Reminder)>> {
+        let mut due = Vec::new();
+        self.each_timely(Kind::Reminder, until, after, limit, |owner, record| {
+            due.push((owner.id.clone(), owner.reminder(record)?));
+            Ok(())
+        })?;
+        Ok(due)
+    }
+
+    /// What a call with an idempotency key was answered, expired or not.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn answer(&self, id: &ActorId, key: &str) -> Result<Option<Answer>> {
+        let record = self.get(&EncodedId::new(id).entry(Kind::Answer, key.as_bytes()))?;
+        record.map(|record| Owner { kind: Kind::Answer, id, name: key }.answer(&record)).transpose()
+    }
+
+    /// A page of the answers that have expired, by actor and key, in the order in which they did.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn expired_answers(&self, now: WallTime, limit: usize) -> Result<Vec<(ActorId, String)>> {
+        let mut expired = Vec::new();
+        self.each_timely(Kind::Answer, now, None, limit, |owner, _| {
+            expired.push((owner.id.clone(), owner.name.to_owned()));
+            Ok(())
+        })?;
+        Ok(expired)
+    }
+
+    /// A page of the actors that are [known](ActorStore::is_known), in the order of their ids, after one of them if there is
+    /// one: numbers, then uuids, then texts.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn actors(&self, after: Option<&ActorId>, limit: usize) -> Result<Vec<ActorId>> {
+        let range = layout::all_known(after.map(EncodedId::new).as_ref());
+        let entries = self.read()?.scan(range, Order::Ascending)?.take(limit);
+        entries
+            .map(|entry| {
+                let (key, record) = entry?;
+                let id = layout::parse_known(&key)?;
+                record::check_known(&id, &record)?;
+                Ok(id)
+            })
+            .collect()
+    }
+
+    /// Commits changes of an actor, all or none. When this returns they are durable by the partition's level, and seen by
+    /// all who read. At level none that is so at once, without waiting.
+    ///
+    /// To be correct: no other commit of the same actor is in flight. See [the indexes](ActorStore).
+    ///
+    /// # Errors
+    /// `NotPrimary`, `Overloaded`, `TooLarge`, `Corrupt`, `UnknownVersion`: nothing was changed. `OutcomeUnknown`: it may or
+    /// may not have happened, and the partition has to be opened again.
+    pub async fn commit(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
+        let batch = self.batch(writes)?;
+        self.inner.partition.commit(batch).await
+    }
+
+    fn batch(&self, writes: &ActorWrites) -> Result<Batch> {
+        let id = writes.id();
+        id.check()?;
+        let encoded = EncodedId::new(id);
+        let mut batch = self.inner.partition.batch();
+        batch.in_epoch(self.inner.epoch);
+        if writes.is_deleted() {
+            self.delete(&mut batch, id, &encoded)?;
+        }
+        if writes.is_known() == Some(true) {
+            record::put_known(&mut batch, &encoded.known());
+        }
+        for entry in writes.entries() {
+            let (kind, name) = (entry.change.kind(), entry.name.as_bytes());
+            let key = encoded.entry(kind, name);
+            let time = match &entry.change {
+                Change::State(_) => None,
+                Change::Reminder(reminder) => reminder.as_ref().map(|reminder| reminder.due),
+                Change::Answer(answer) => answer.as_ref().map(|answer| answer.expires),
+            };
+            // The places of an actor that is deleted are gone already.
+            if kind != Kind::State
+                && !writes.is_deleted()
+                && let Some(replaced) = self.get(&key)?
+            {
+                let replaced = Owner { kind, id, name: entry.name.as_str() }.time(&replaced)?;
+                if replaced != time
+                    && let Some(place) = replaced.and_then(|at| encoded.place(kind, at, name))
+                {
+                    batch.delete(&place);
+                }
+            }
+            match &entry.change {
+                Change::State(Some(value)) => record::put_state(&mut batch, &key, value),
+                Change::Reminder(Some(reminder)) => record::put_reminder(&mut batch, &key, reminder),
+                Change::Answer(Some(answer)) => record::put_answer(&mut batch, &key, answer),
+                Change::State(None) | Change::Reminder(None) | Change::Answer(None) => _ = batch.delete(&key),
+            }
+            if let Some(place) = time.and_then(|at| encoded.place(kind, at, name)) {
+                batch.put(&place, &[]);
+            }
+        }
+        Ok(batch)
+    }
+
+    /// Removes everything that an actor has in the store.
+    fn delete(&self, batch: &mut Batch, id: &ActorId, encoded: &EncodedId) -> Result<()> {
+        batch.delete(&encoded.known());
+        for kind in [Kind::Reminder, Kind::Answer] {
+            self.each_of(id, kind, |name, record| {
+                let at = Owner { kind, id, name }.time(&record)?;
+                if let Some(place) = at.and_then(|at| encoded.place(kind, at, name.as_bytes())) {
+                    batch.delete(&place);
+                }
+                Ok(())
+            })?;
+        }
+        for kind in [Kind::State, Kind::Reminder, Kind::Answer] {
+            let entries = encoded.entries(kind);
+            batch.delete_range(&entries, prefix_successor(&entries).as_deref());
+        }
+        Ok(())
+    }
+
+    /// Visits the entries of an actor, in the order of their names.
+    fn each_of(&self, id: &ActorId, kind: Kind, mut visit: impl FnMut(&str, Bytes) -> Result<()>) -> Result<()> {
+        let prefix = EncodedId::new(id).entries(kind);
+        for entry in self.read()?.scan(layout::range(&prefix, None), Order::Ascending)? {
+            let (key, record) = entry?;
+            visit(layout::parse_name(kind, id, &prefix, &key)?, record)?;
+        }
+        Ok(())
+    }
+
+    /// Visits the entries of an index by time up to a moment, in its order. Places without an entry of that time are
+    /// passed over.
+    fn each_timely(
+        &self,
+        kind: Kind,
+        until: WallTime,
+        after: Option<(WallTime, &ActorId, &str)>,
+        limit: usize,
+        mut visit: impl FnMut(Owner<'_>, &Bytes) -> Result<()>,
+    ) -> Result<()> {
+        let after = after.and_then(|(at, id, name)| EncodedId::new(id).place(kind, at, name.as_bytes()));
+        let Some(range) = layout::places(kind, until, after.as_deref()) else { return Ok(()) };
+        let snapshot = self.read()?;
+        let mut left = limit;
+        let mut places = snapshot.scan(range, Order::Ascending)?;
+        while left > 0
+            && let Some(place) = places.next()
+        {
+            let (place, _) = place?;
+            let place = layout::parse_place(kind, &place)?;
+            let owner = Owner { kind, id: &place.id, name: place.name };
+            if let Some(record) = snapshot.get(&place.entry)?
+                && owner.time(&record)? == Some(place.at)
+            {
+                visit(owner, &record)?;
+                left -= 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The state as of now.
+    fn read(&self) -> Result<Snapshot> {
+        self.check()?;
+        self.inner.partition.read()
+    }
+
+    /// What is committed under a key.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        self.check()?;
+        self.inner.partition.get(key)
+    }
+
+    /// Whether this is still the primary, and was so without a break since this was opened.
+    fn check(&self) -> Result<()> {
+        let Inner { partition, epoch, .. } = &*self.inner;
+        if partition.check()? == *epoch {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::NotPrimary { hint: partition.standing().primary },
+            format!("partition {} has had another primary since its actors were opened: open it again", partition.id()),
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests;

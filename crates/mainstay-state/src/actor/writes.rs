@@ -1,0 +1,286 @@
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use mainstay_core::{ActorId, Error, ErrorKind, Result};
+use smallvec::SmallVec;
+
+use super::name::{Kind, Name};
+use super::{Answer, Reminder};
+use crate::options::VALUE_BYTES_MAX;
+
+/// How many entries a turn may change to need no allocation.
+const ENTRIES_IN_PLACE: usize = 2;
+
+/// Up to how many entries are looked through one by one, which is faster than a map for the few that a turn changes.
+const ENTRIES_SEARCHED_MAX: usize = 16;
+
+/// What a batch has besides the bytes of names and values, for each entry: the id and the like. Roughly.
+const ENTRY_OVERHEAD_BYTES: usize = 48;
+
+/// Changes of one actor that are committed together. Later ones go over earlier ones.
+///
+/// It is also what is read through while it is not committed: a look-up says `None` where nothing is changed, and the
+/// store has the answer; `Some(None)` for what is removed, and `Some(Some(…))` for what is set.
+#[derive(Debug, Clone)]
+pub struct ActorWrites {
+    id: ActorId,
+    /// Everything of the actor is removed before anything else that stands here.
+    deleted: bool,
+    known: Option<bool>,
+    entries: SmallVec<[Entry; ENTRIES_IN_PLACE]>,
+    /// Where an entry is, once there are more than [`ENTRIES_SEARCHED_MAX`].
+    index: BTreeMap<(Kind, Name), usize>,
+    bytes: usize,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) name: Name,
+    pub(super) change: Change,
+}
+
+/// What an entry becomes; `None` to remove it.
+#[derive(Debug, Clone)]
+pub(super) enum Change {
+    State(Option<Bytes>),
+    Reminder(Option<Box<Reminder>>),
+    Answer(Option<Box<Answer>>),
+}
+
+impl Change {
+    pub(super) fn kind(&self) -> Kind {
+        match self {
+            Self::State(_) => Kind::State,
+            Self::Reminder(_) => Kind::Reminder,
+            Self::Answer(_) => Kind::Answer,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::State(value) => value.as_ref().map_or(0, Bytes::len),
+            Self::Reminder(reminder) => reminder.as_ref().map_or(0, |reminder| reminder.payload.len()),
+            Self::Answer(answer) => answer.as_ref().map_or(0, |answer| answer.method.len() + answer.reply.len()),
+        }
+    }
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        ENTRY_OVERHEAD_BYTES + self.name.as_bytes().len() + self.change.bytes()
+    }
+}
+
+impl ActorWrites {
+    /// No changes of an actor.
+    pub fn new(id: ActorId) -> Self {
+        Self { id, deleted: false, known: None, entries: SmallVec::new(), index: BTreeMap::new(), bytes: 0 }
+    }
+
+    /// Whose changes they are.
+    pub fn id(&self) -> &ActorId {
+        &self.id
+    }
+
+    /// True if nothing is changed.
+    pub fn is_empty(&self) -> bool {
+        !self.deleted && self.known.is_none() && self.entries.is_empty()
+    }
+
+    /// About how many bytes a commit of this adds to the log.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Makes the actor one that exists: it is listed until it is deleted.
+    pub fn mark_known(&mut self) {
+        self.known = Some(true);
+    }
+
+    /// Sets a state to an encoded value.
+    ///
+    /// # Errors
+    /// `TooLarge` for a name above [`STATE_NAME_BYTES_MAX`](super::STATE_NAME_BYTES_MAX) or a value above
+    /// [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX).
+    pub fn put_state(&mut self, name: &str, value: Bytes) -> Result<()> {
+        Kind::State.check(name)?;
+        if value.len() > VALUE_BYTES_MAX {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                format!(
+                    "state {name:?} of actor {} has {} bytes, and VALUE_BYTES_MAX is {VALUE_BYTES_MAX}: split it",
+                    self.id,
+                    value.len()
+                ),
+            ));
+        }
+        self.set(name, Change::State(Some(value)));
+        Ok(())
+    }
+
+    /// Removes a state; one that is not there is fine.
+    pub fn remove_state(&mut self, name: &str) {
+        self.set(name, Change::State(None));
+    }
+
+    /// Sets a reminder by its name.
+    ///
+    /// # Errors
+    /// As [`Reminder::check`].
+    pub fn put_reminder(&mut self, reminder: Reminder) -> Result<()> {
+        reminder.check()?;
+        let name = Name::new(&reminder.name);
+        self.set_named(name, Change::Reminder(Some(Box::new(reminder))));
+        Ok(())
+    }
+
+    /// Removes a reminder; one that is not there is fine.
+    pub fn remove_reminder(&mut self, name: &str) {
+        self.set(name, Change::Reminder(None));
+    }
+
+    /// Keeps what a call with an idempotency key was answered.
+    ///
+    /// # Errors
+    /// `TooLarge` for a key above [`IDEMPOTENCY_KEY_BYTES_MAX`](super::IDEMPOTENCY_KEY_BYTES_MAX), and as
+    /// [`Answer::check`].
+    pub fn put_answer(&mut self, key: &str, answer: Answer) -> Result<()> {
+        Kind::Answer.check(key)?;
+        answer.check()?;
+        self.set(key, Change::Answer(Some(Box::new(answer))));
+        Ok(())
+    }
+
+    /// Removes an answer; one that is not there is fine.
+    pub fn remove_answer(&mut self, key: &str) {
+        self.set(key, Change::Answer(None));
+    }
+
+    /// Removes everything of the actor, which does not exist any more. What is set afterwards stays.
+    pub fn delete_actor(&mut self) {
+        self.entries.clear();
+        self.index.clear();
+        self.bytes = ENTRY_OVERHEAD_BYTES;
+        self.deleted = true;
+        self.known = Some(false);
+    }
+
+    /// Adds changes that were made after these.
+    ///
+    /// # Errors
+    /// `Invalid` if they are of another actor. Nothing is changed then.
+    pub fn merge(&mut self, later: ActorWrites) -> Result<()> {
+        if later.id != self.id {
+            return Err(Error::invalid(format!(
+                "changes of actor {} cannot be added to those of actor {}: commit them apart",
+                later.id, self.id
+            )));
+        }
+        if later.deleted || self.is_empty() {
+            *self = later;
+            return Ok(());
+        }
+        self.known = later.known.or(self.known);
+        for Entry { name, change } in later.entries {
+            self.set_named(name, change);
+        }
+        Ok(())
+    }
+
+    /// Whether the actor exists after this; `None` if that is not changed.
+    pub fn is_known(&self) -> Option<bool> {
+        self.known
+    }
+
+    /// True if everything that is not set here is removed.
+    pub fn is_deleted(&self) -> bool {
+        self.deleted
+    }
+
+    /// What becomes of a state.
+    pub fn state(&self, name: &str) -> Option<Option<&Bytes>> {
+        match self.find(Kind::State, name).map(|at| &self.entries[at].change) {
+            Some(Change::State(value)) => Some(value.as_ref()),
+            _ => self.deleted.then_some(None),
+        }
+    }
+
+    /// What becomes of a reminder.
+    pub fn reminder(&self, name: &str) -> Option<Option<&Reminder>> {
+        match self.find(Kind::Reminder, name).map(|at| &self.entries[at].change) {
+            Some(Change::Reminder(reminder)) => Some(reminder.as_deref()),
+            _ => self.deleted.then_some(None),
+        }
+    }
+
+    /// What becomes of the answer of a call.
+    pub fn answer(&self, key: &str) -> Option<Option<&Answer>> {
+        match self.find(Kind::Answer, key).map(|at| &self.entries[at].change) {
+            Some(Change::Answer(answer)) => Some(answer.as_deref()),
+            _ => self.deleted.then_some(None),
+        }
+    }
+
+    /// The states that are set or removed by name, in no order. Those that [`delete_actor`](Self::delete_actor) removes are
+    /// not among them.
+    pub fn changed_states(&self) -> impl Iterator<Item = (&str, Option<&Bytes>)> {
+        self.entries.iter().filter_map(|entry| match &entry.change {
+            Change::State(value) => Some((entry.name.as_str(), value.as_ref())),
+            _ => None,
+        })
+    }
+
+    /// The reminders that are set or removed by name, in no order. Those that [`delete_actor`](Self::delete_actor) removes
+    /// are not among them.
+    pub fn changed_reminders(&self) -> impl Iterator<Item = (&str, Option<&Reminder>)> {
+        self.entries.iter().filter_map(|entry| match &entry.change {
+            Change::Reminder(reminder) => Some((entry.name.as_str(), reminder.as_deref())),
+            _ => None,
+        })
+    }
+
+    pub(super) fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    fn set(&mut self, name: &str, change: Change) {
+        // One whose name is too long is not there, and stays so: only the removal of one gets here.
+        if change.kind().is_name(name) {
+            self.set_named(Name::new(name), change);
+        }
+    }
+
+    fn set_named(&mut self, name: Name, change: Change) {
+        let kind = change.kind();
+        if let Some(at) = self.find(kind, name.as_str()) {
+            let entry = &mut self.entries[at];
+            self.bytes = self.bytes.saturating_sub(entry.bytes());
+            entry.change = change;
+            self.bytes += entry.bytes();
+            return;
+        }
+        let entry = Entry { name, change };
+        self.bytes += entry.bytes();
+        self.entries.push(entry);
+        if self.entries.len() > ENTRIES_SEARCHED_MAX {
+            // All of them at first, and then the last one.
+            let known = self.index.len();
+            let missing = self.entries.iter().enumerate().skip(known);
+            self.index.extend(missing.map(|(at, entry)| ((entry.change.kind(), entry.name.clone()), at)));
+        }
+    }
+
+    /// Where an entry is.
+    fn find(&self, kind: Kind, name: &str) -> Option<usize> {
+        if self.entries.len() <= ENTRIES_SEARCHED_MAX {
+            return self
+                .entries
+                .iter()
+                .position(|entry| entry.change.kind() == kind && entry.name.as_bytes() == name.as_bytes());
+        }
+        self.index.get(&(kind, Name::new(name))).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests;
