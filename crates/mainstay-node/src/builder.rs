@@ -5,7 +5,9 @@ use std::sync::Arc;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Replica, Role};
-use mainstay_runtime::{Actor, ActorOptions, Directory, Service, ServiceType, Serving};
+use mainstay_runtime::{
+    Actor, ActorOptions, Directory, PoolOptions, Service, ServiceType, Serving, Worker, WorkerType,
+};
 use mainstay_store::disk::{Disk, RealDisk};
 
 use crate::node::Node;
@@ -29,6 +31,7 @@ pub struct NodeBuilder {
     host: HostOptions,
     /// In the order in which they were given; one that cannot be is reported by `start`.
     services: Vec<Result<ServiceType>>,
+    workers: Vec<Result<WorkerType>>,
 }
 
 impl NodeBuilder {
@@ -38,6 +41,7 @@ impl NodeBuilder {
             disk: Arc::new(RealDisk),
             host: HostOptions::new(NODE),
             services: Vec::new(),
+            workers: Vec::new(),
         }
     }
 
@@ -65,6 +69,17 @@ impl NodeBuilder {
         self
     }
 
+    /// Offers a type of worker, with a pool of the size that its attribute says.
+    pub fn worker<T: Worker>(self) -> Self {
+        self.worker_with::<T>(T::options())
+    }
+
+    /// Offers a type of worker with a pool of another size.
+    pub fn worker_with<T: Worker>(mut self, options: PoolOptions) -> Self {
+        self.workers.push(WorkerType::of::<T>(options));
+        self
+    }
+
     /// Keeps the data on another disk than that of the operating system, such as one that a test can crash.
     pub fn disk(mut self, disk: Arc<dyn Disk>) -> Self {
         self.disk = disk;
@@ -84,12 +99,13 @@ impl NodeBuilder {
     /// another node), `Conflict` if another process uses the folder, `Corrupt` or `UnknownVersion` if it cannot be read.
     pub async fn start(self) -> Result<Node> {
         let services = self.services.into_iter().collect::<Result<Vec<_>>>()?;
+        let workers = self.workers.into_iter().collect::<Result<Vec<_>>>()?;
         refuse_namesakes(&services)?;
         let transport = InProcessNetwork::new().endpoint(self.host.node);
         let node = self.host.node;
         let host = Host::open(self.disk, &self.data_dir, self.host, transport).await?;
         let guard = KillOnDrop(Some(host.clone()));
-        match assemble(&host, node, services).await {
+        match assemble(&host, node, services, &workers).await {
             Ok(directory) => {
                 guard.disarm();
                 Ok(Node::new(host, directory))
@@ -102,7 +118,12 @@ impl NodeBuilder {
     }
 }
 
-async fn assemble(host: &Host, node: NodeId, services: Vec<ServiceType>) -> Result<Arc<Directory>> {
+async fn assemble(
+    host: &Host,
+    node: NodeId,
+    services: Vec<ServiceType>,
+    workers: &[WorkerType],
+) -> Result<Arc<Directory>> {
     host.found().await?;
     let records = host.partition(Level::Persisted, REGISTRY_PARTITION);
     primary(&records).await?;
@@ -113,6 +134,7 @@ async fn assemble(host: &Host, node: NodeId, services: Vec<ServiceType>) -> Resu
     });
     let serving: Vec<_> = serving.collect();
     let directory = Arc::new(Directory::new(&serving)?);
+    directory.employ(workers, directory.clone())?;
     directory.serve(node, serving, directory.clone());
     Ok(directory)
 }

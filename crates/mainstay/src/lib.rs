@@ -30,6 +30,7 @@ pub mod node;
 pub mod partition;
 pub mod prelude;
 pub mod service;
+pub mod worker;
 
 #[doc(hidden)]
 pub mod __private;
@@ -42,3 +43,4 @@ pub use mainstay_core::{contract, id, key, partitioning};
 pub use mainstay_macros::interface;
 pub use node::Node;
 pub use service::{PartitionKey, Proxy, Service, ServiceContext};
+pub use worker::{Worker, WorkerContext};

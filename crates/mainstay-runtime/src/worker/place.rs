@@ -5,6 +5,12 @@ use tokio::sync::oneshot;
 
 use super::pool::Pool;
 
+/// What a call gets from a pool.
+pub(super) enum Claim<T: Send + 'static> {
+    Place(Place<T>),
+    Waiter(Waiter<T>),
+}
+
 /// A place in a pool that is one call's own, with an instance or room for one. It goes back when it is dropped.
 pub(super) struct Place<T: Send + 'static> {
     pool: Arc<Pool<T>>,
@@ -39,7 +45,7 @@ impl<T: Send + 'static> Drop for Place<T> {
     }
 }
 
-/// A call in the queue of a pool.
+/// A call in the queue of a pool. It leaves the queue when it is dropped.
 pub(super) struct Waiter<T: Send + 'static> {
     pool: Arc<Pool<T>>,
     number: u64,
@@ -51,6 +57,10 @@ impl<T: Send + 'static> Waiter<T> {
         Self { pool, number, receiver }
     }
 
+    /// Waits for a place.
+    ///
+    /// # Errors
+    /// `Fatal` if the pool is closed meanwhile.
     pub(super) async fn wait(mut self) -> Result<Place<T>> {
         match (&mut self.receiver).await {
             Ok(instance) => Ok(Place::new(self.pool.clone(), instance)),

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 
 use super::options::PoolOptions;
-use super::place::{Place, Waiter};
+use super::place::{Claim, Place, Waiter};
 use crate::call::turn::panic_text;
 
 /// The instances of a worker on this node. A call has one to itself: an idle one, or a new one while there are fewer than
@@ -87,33 +87,30 @@ impl<T: Send + 'static> Pool<T> {
         Ok(Arc::new(Self { name, options, make: Box::new(make), crew: Mutex::new(crew), stirred: Notify::new() }))
     }
 
-    /// A place for one call. Dropping this while it waits leaves nothing behind.
+    /// A place for one call, or one in the queue.
     ///
     /// # Errors
-    /// `Overloaded` if as many calls wait as may, `Fatal` if the pool is closed or is closed while the call waits.
-    pub(super) async fn take(self: &Arc<Self>) -> Result<Place<T>> {
-        let waiter = {
-            let mut crew = self.crew.lock();
-            if crew.is_closed {
-                return Err(self.gone());
-            }
-            if let Some(Idle { instance, .. }) = crew.idle.pop_back() {
-                return Ok(Place::new(self.clone(), Some(instance)));
-            }
-            if crew.places < self.options.max {
-                crew.places += 1;
-                return Ok(Place::new(self.clone(), None));
-            }
-            if crew.waiting.len() >= self.options.waiting_max {
-                return Err(self.overloaded());
-            }
-            let (sender, receiver) = oneshot::channel();
-            let number = crew.next;
-            crew.next += 1;
-            crew.waiting.insert(number, sender);
-            Waiter::new(self.clone(), number, receiver)
-        };
-        waiter.wait().await
+    /// `Overloaded` if as many calls wait as may, `Fatal` if the pool is closed.
+    pub(super) fn claim(self: &Arc<Self>) -> Result<Claim<T>> {
+        let mut crew = self.crew.lock();
+        if crew.is_closed {
+            return Err(self.gone());
+        }
+        if let Some(Idle { instance, .. }) = crew.idle.pop_back() {
+            return Ok(Claim::Place(Place::new(self.clone(), Some(instance))));
+        }
+        if crew.places < self.options.max {
+            crew.places += 1;
+            return Ok(Claim::Place(Place::new(self.clone(), None)));
+        }
+        if crew.waiting.len() >= self.options.waiting_max {
+            return Err(self.overloaded());
+        }
+        let (sender, receiver) = oneshot::channel();
+        let number = crew.next;
+        crew.next += 1;
+        crew.waiting.insert(number, sender);
+        Ok(Claim::Waiter(Waiter::new(self.clone(), number, receiver)))
     }
 
     /// Makes an instance for a place that has none.

@@ -41,7 +41,14 @@ type Taking = Pin<Box<dyn Future<Output = Result<Place<Counted>>> + Send>>;
 
 fn taking(pool: &Arc<Pool<Counted>>) -> Taking {
     let pool = pool.clone();
-    Box::pin(async move { pool.take().await })
+    Box::pin(async move { claimed(&pool).await })
+}
+
+async fn claimed<T: Send + 'static>(pool: &Arc<Pool<T>>) -> Result<Place<T>> {
+    match pool.claim()? {
+        Claim::Place(place) => Ok(place),
+        Claim::Waiter(waiter) => waiter.wait().await,
+    }
 }
 
 fn poll(taking: &mut Taking) -> Poll<Result<Place<Counted>>> {
@@ -140,7 +147,7 @@ async fn beyond_the_bound_calls_are_refused_and_a_caller_that_goes_away_makes_ro
     let (_place, _) = take(&pool);
     let (mut first, mut second) = (taking(&pool), taking(&pool));
     assert!(poll(&mut first).is_pending() && poll(&mut second).is_pending());
-    let error = pool.take().await.map(|_| ()).unwrap_err();
+    let error = claimed(&pool).await.map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Overloaded);
     assert!(error.to_string().contains("worker Tester has 1 instances (`max`)"), "{error}");
     drop(first);
@@ -192,7 +199,7 @@ async fn closing_refuses_who_waits_and_who_comes_and_drops_what_is_idle() {
     let mut waiting: Vec<_> = (0..2).map(|_| taking(&pool)).collect();
     let _ready: Vec<_> = waiting.iter_mut().map(poll).collect();
     pool.close();
-    for refused in [pool.take().await, waiting.remove(1).await] {
+    for refused in [claimed(&pool).await, waiting.remove(1).await] {
         assert_eq!(refused.map(|_| ()).unwrap_err().kind(), ErrorKind::Fatal);
     }
     one.end();
@@ -223,7 +230,7 @@ async fn no_instance_has_two_calls_at_once_while_callers_come_and_go() {
         let pool = pool.clone();
         task::spawn(async move {
             for round in 0..200 {
-                let mut taking = Box::pin(pool.take());
+                let mut taking = Box::pin(claimed(&pool));
                 // Some ask and go away, some go away when they have a place, some in the middle of the work.
                 let polled = std::future::poll_fn(|cx| Poll::Ready(taking.as_mut().poll(cx))).await;
                 if (caller + round) % 3 == 0 {
