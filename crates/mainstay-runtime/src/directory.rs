@@ -30,6 +30,7 @@ pub struct ServiceType {
     partitioning: Partitioning,
     interfaces: Vec<OfferedInterface>,
     kind: ServiceKind,
+    options: ActorOptions,
     open: Open,
 }
 
@@ -66,17 +67,17 @@ impl ServiceType {
             partitioning,
             interfaces,
             kind: ServiceKind::Stateful,
-            open: Arc::new(|place| Box::pin(ServiceActivation::open::<T>(place))),
+            options: ActorOptions::default(),
+            open: |place| Box::pin(ServiceActivation::open::<T>(place)),
         })
     }
 
     /// The type of an actor.
     ///
     /// # Errors
-    /// `Invalid` if its name, its number of partitions or its settings cannot be.
-    pub fn of_actor<T: Actor>(options: ActorOptions) -> Result<Self> {
+    /// `Invalid` if its name or its number of partitions cannot be.
+    pub fn of_actor<T: Actor>() -> Result<Self> {
         check_name(T::NAME)?;
-        options.settings.check()?;
         let partitioning = Partitioning::uniform(T::partitions());
         partitioning
             .check()
@@ -88,8 +89,14 @@ impl ServiceType {
             partitioning,
             interfaces,
             kind: ServiceKind::Actors,
-            open: Arc::new(move |place| Box::pin(ActorActivation::<T>::open(place, options.clone()))),
+            options: ActorOptions::default(),
+            open: |place| Box::pin(ActorActivation::<T>::open(place)),
         })
+    }
+
+    /// How its actors are run; without effect on a service.
+    pub fn actor_options_mut(&mut self) -> &mut ActorOptions {
+        &mut self.options
     }
 
     /// What it consists of.
@@ -180,7 +187,7 @@ impl Directory {
             for (slot, partition) in served.slots.iter().zip(partitions) {
                 let services = Services::new(router.clone());
                 let post = Post { node, partition, slot: slot.clone(), services, stop: self.stop.subscribe() };
-                drop(self.scope.spawn(attend(post, service.open.clone())));
+                drop(self.scope.spawn(attend(post, service.open, service.options.clone())));
             }
         }
     }

@@ -5,6 +5,7 @@ use mainstay_core::{Epoch, NodeId};
 use mainstay_state::{Partition, Role, Standing};
 use tokio::sync::watch;
 
+use crate::actor::activation::ActorOptions;
 use crate::backoff::Backoff;
 use crate::router::Services;
 use crate::service::activation::{Open, Place};
@@ -21,7 +22,7 @@ pub(crate) struct Post {
 }
 
 /// Follows the role of a partition: its object is there while the partition is primary here.
-pub(crate) async fn attend(mut post: Post, open: Open) {
+pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions) {
     let mut standing = post.partition.watch();
     let mut backoff = Backoff::new();
     loop {
@@ -49,6 +50,7 @@ pub(crate) async fn attend(mut post: Post, open: Open) {
                 partition: post.partition.clone(),
                 epoch: now.epoch,
                 services: post.services.clone(),
+                options: options.clone(),
             }) => opened,
         };
         match opened {

@@ -30,6 +30,8 @@ pub mod node;
 pub mod partition;
 pub mod prelude;
 pub mod service;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 pub mod worker;
 
 #[doc(hidden)]

@@ -2,6 +2,7 @@ use std::any::TypeId;
 use std::hash::BuildHasher as _;
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use foldhash::quality::FixedState;
 use hashbrown::HashMap;
 use mainstay_core::task::Scope;
@@ -10,6 +11,7 @@ use mainstay_state::actor::{ActorStore, ActorWrites};
 use parking_lot::RwLock;
 
 use crate::actor::Actor;
+use crate::actor::activation::{ActorOptions, CommitFaults};
 use crate::actor::cell::ActorCell;
 use crate::actor::deactivation;
 use crate::actor::seat::Seat;
@@ -17,6 +19,7 @@ use crate::actor::settings::ActorSettings;
 use crate::call::arrival::Deadline;
 use crate::interfaces::Interfaces;
 use crate::router::{Address, Services};
+use crate::service::activation::Place;
 
 /// Into how many parts the table of actors is cut, so that those who look for different ones seldom meet.
 const SHARDS: usize = 16;
@@ -26,16 +29,40 @@ pub(crate) struct HallCore {
     pub(crate) address: Arc<Address>,
     pub(crate) level: Level,
     pub(crate) epoch: Epoch,
-    pub(crate) store: ActorStore,
+    /// Where they are stored; `None` once the partition is closed here, because proxies remember actors for longer.
+    store: ArcSwapOption<ActorStore>,
     pub(crate) services: Services,
     pub(crate) settings: ActorSettings,
     /// Whether the next turn may run while the commit of the one before is under way.
     pub(crate) overlap: bool,
+    /// What makes commits fail, in a test.
+    pub(crate) faults: Option<Arc<CommitFaults>>,
     /// Where their turns and commits run.
     pub(crate) scope: Scope,
 }
 
 impl HallCore {
+    pub(crate) fn new(place: Place, level: Level, store: ActorStore, scope: Scope) -> Self {
+        let Place { address, epoch, services, options, .. } = place;
+        let ActorOptions { settings, overlap, faults } = options;
+        let store = ArcSwapOption::from_pointee(store);
+        Self { address, level, epoch, store, services, settings, overlap, faults, scope }
+    }
+
+    /// Where they are stored.
+    ///
+    /// # Errors
+    /// `NotPrimary` once the partition is closed here.
+    pub(crate) fn store(&self) -> Result<Arc<ActorStore>> {
+        self.store.load_full().ok_or_else(|| self.closed())
+    }
+
+    /// What is told when the partition is closed here.
+    pub(crate) fn closed(&self) -> Error {
+        let address = &self.address;
+        Error::new(ErrorKind::NotPrimary { hint: None }, format!("{address} is closed on this node: retry"))
+    }
+
     /// When an activation is to have ended.
     pub(crate) fn activation_deadline(&self) -> Deadline {
         Deadline::new(self.settings.call_timeout, None)
@@ -43,7 +70,10 @@ impl HallCore {
 
     /// Commits what an actor has changed.
     pub(crate) async fn commit(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
-        self.store.commit(writes).await
+        if let Some(faults) = &self.faults {
+            faults.strike()?;
+        }
+        self.store()?.commit(writes).await
     }
 }
 
@@ -99,7 +129,7 @@ impl<T: Actor> Hall<T> {
     /// has ended.
     pub(crate) async fn close(&self) {
         let cells = self.cells();
-        let idle = cells.iter().filter_map(|cell| cell.close(|| self.closing()));
+        let idle = cells.iter().filter_map(|cell| cell.close(|| self.core.closed()));
         for object in idle.collect::<Vec<_>>() {
             deactivation::deactivate(&self.core, object).await;
         }
@@ -111,14 +141,10 @@ impl<T: Actor> Hall<T> {
     /// Lets go of all actors, where they stand.
     pub(crate) fn abandon(&self) {
         for cell in self.cells() {
-            drop(cell.close(|| self.closing()));
+            drop(cell.close(|| self.core.closed()));
         }
         self.shards.iter().for_each(|shard| shard.write().clear());
-    }
-
-    fn closing(&self) -> Error {
-        let address = &self.core.address;
-        Error::new(ErrorKind::NotPrimary { hint: None }, format!("{address} is closed on this node: retry"))
+        self.core.store.store(None);
     }
 
     /// All places.
