@@ -7,7 +7,9 @@ use std::sync::Arc;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Replica, Role};
-use mainstay_runtime::{Actor, ActorOptions, ActorSettings, Directory, Service, ServiceType, Serving};
+use mainstay_runtime::{
+    Actor, ActorOptions, ActorSettings, Directory, PoolOptions, Service, ServiceType, Serving, Worker, WorkerType,
+};
 use mainstay_store::disk::{Disk, RealDisk};
 
 use crate::admin;
@@ -29,6 +31,7 @@ pub struct NodeBuilder {
     disk: Arc<dyn Disk>,
     /// In the order in which they were given; one that cannot be is reported by `start`.
     services: Vec<Result<Offer>>,
+    workers: Vec<Result<WorkerType>>,
     steps: Vec<Step>,
     config_file: Option<PathBuf>,
     isolated: bool,
@@ -44,7 +47,14 @@ struct Offer {
 
 impl NodeBuilder {
     pub(crate) fn new() -> Self {
-        Self { disk: Arc::new(RealDisk), services: Vec::new(), steps: Vec::new(), config_file: None, isolated: false }
+        Self {
+            disk: Arc::new(RealDisk),
+            services: Vec::new(),
+            workers: Vec::new(),
+            steps: Vec::new(),
+            config_file: None,
+            isolated: false,
+        }
     }
 
     /// Keeps the data in this folder, which is created if need be; `data` in the current folder unless told otherwise. One
@@ -79,6 +89,17 @@ impl NodeBuilder {
     /// Changes how actors are run in what is not a setting, of all types that were given so far.
     pub fn actor_options(mut self, mut change: impl FnMut(&mut ActorOptions)) -> Self {
         self.services.iter_mut().flatten().for_each(|offer| change(offer.service.actor_options_mut()));
+        self
+    }
+
+    /// Offers a type of worker, with a pool of the size that its attribute says.
+    pub fn worker<T: Worker>(self) -> Self {
+        self.worker_with::<T>(T::options())
+    }
+
+    /// Offers a type of worker with a pool of another size.
+    pub fn worker_with<T: Worker>(mut self, options: PoolOptions) -> Self {
+        self.workers.push(WorkerType::of::<T>(options));
         self
     }
 
@@ -150,6 +171,7 @@ impl NodeBuilder {
     /// be read.
     pub async fn start(self) -> Result<Node> {
         let services = self.services.into_iter().collect::<Result<Vec<_>>>()?;
+        let workers = self.workers.into_iter().collect::<Result<Vec<_>>>()?;
         refuse_namesakes(&services)?;
         let settings = Surroundings::look(self.config_file, self.isolated)?.resolve(declared(&services), self.steps)?;
         settings.remarks().iter().for_each(|remark| tracing::warn!("{remark}"));
@@ -167,7 +189,7 @@ impl NodeBuilder {
         let transport = InProcessNetwork::new().endpoint(node);
         let host = Host::open(self.disk, settings.data_dir(), options, transport).await?;
         let guard = KillOnDrop(Some(host.clone()));
-        match assemble(&host, node, services, &settings).await {
+        match assemble(&host, node, services, &workers, &settings).await {
             Ok(directory) => {
                 guard.disarm();
                 let node = Node::new(host, directory, settings);
@@ -197,7 +219,13 @@ fn declared(services: &[Offer]) -> Knowledge {
     Knowledge::Types(types.collect())
 }
 
-async fn assemble(host: &Host, node: NodeId, offers: Vec<Offer>, settings: &Settings) -> Result<Arc<Directory>> {
+async fn assemble(
+    host: &Host,
+    node: NodeId,
+    offers: Vec<Offer>,
+    workers: &[WorkerType],
+    settings: &Settings,
+) -> Result<Arc<Directory>> {
     host.found().await?;
     let records = host.partition(Level::Persisted, REGISTRY_PARTITION);
     primary(&records).await?;
@@ -214,6 +242,7 @@ async fn assemble(host: &Host, node: NodeId, offers: Vec<Offer>, settings: &Sett
     });
     let serving = serving.collect::<Result<Vec<_>>>()?;
     let directory = Arc::new(Directory::new(&serving)?);
+    directory.employ(workers, directory.clone())?;
     directory.serve(node, serving, directory.clone());
     Ok(directory)
 }

@@ -121,6 +121,23 @@ impl Node {
         self.inner.admin.get().map(Admin::address)
     }
 
+    /// A proxy to the one worker that implements the interface. A call goes to an instance in this process that has nothing
+    /// else to do.
+    ///
+    /// # Errors
+    /// `NotFound` if no worker implements the interface, `Invalid` if several do.
+    pub fn worker<P: Proxy>(&self) -> Result<P> {
+        self.inner.services.worker()
+    }
+
+    /// A proxy to a worker by its name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such worker, `Invalid` if it does not implement the interface.
+    pub fn worker_named<P: Proxy>(&self, name: &str) -> Result<P> {
+        self.inner.services.worker_named(name)
+    }
+
     /// Stops in order: no call is admitted any more, `run` of every partition is cancelled, what is under way gets a few
     /// seconds to end, and then the replicas stop. Afterwards the data folder is free.
     pub async fn stop(&self) {
