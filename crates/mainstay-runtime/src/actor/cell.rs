@@ -263,6 +263,11 @@ impl<T: Actor> Held<T> {
         self.is_exclusive
     }
 
+    /// True if there is an object, and it is what is stored.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.object.as_ref().is_some_and(|object| object.failures == self.cell.site.gate.failures())
+    }
+
     /// The object, to change. There is one after activation, and nobody else has it.
     pub(crate) fn actor_mut(&mut self) -> Option<&mut T> {
         Arc::get_mut(&mut self.object.as_mut()?.actor)

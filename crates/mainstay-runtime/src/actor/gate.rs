@@ -71,7 +71,7 @@ impl Gate {
         &self,
         site: &Site,
         failures: u64,
-        writes: Option<ActorWrites>,
+        writes: Option<Box<ActorWrites>>,
         outputs: Vec<Output>,
     ) -> (Option<Hold>, bool) {
         let mut inner = self.inner.lock();
@@ -97,13 +97,13 @@ impl Gate {
         let sealed = match next {
             Some(sealed) => {
                 // Nobody else has it before it is under way.
-                if let Err(error) = Arc::make_mut(&mut sealed.writes).merge(writes) {
+                if let Err(error) = Arc::make_mut(&mut sealed.writes).merge(*writes) {
                     return (Some(Hold::Failed(Arc::new(error))), false);
                 }
                 sealed.outputs.extend(outputs);
                 sealed
             }
-            None => next.insert(Sealed { writes: Arc::new(writes), waiting: Vec::new(), outputs }),
+            None => next.insert(Sealed { writes: Arc::from(writes), waiting: Vec::new(), outputs }),
         };
         match std::mem::replace(is_driven, true) {
             true => (Some(sealed.hold()), false),
@@ -196,7 +196,7 @@ impl Gate {
 pub(crate) fn submit(
     site: &Arc<Site>,
     failures: u64,
-    writes: Option<ActorWrites>,
+    writes: Option<Box<ActorWrites>>,
     outputs: Vec<Output>,
     cx: &mut Context<'_>,
 ) -> Option<Hold> {

@@ -78,10 +78,14 @@ where
     M: ExclusiveMethod<T, R>,
 {
     let site = held.site().clone();
-    let mut writes = match activated(&mut held).await {
-        Ok(writes) => writes,
-        Err(error) => return (Finished::failed(error), held.give_back()),
-    };
+    let mut writes = None;
+    if !held.is_fresh() {
+        // In a box of its own, because it is large and rare.
+        match Box::pin(activate(&mut held)).await {
+            Ok(changed) => writes = changed,
+            Err(error) => return (Finished::failed(error), held.give_back()),
+        }
+    }
     let Call { method: called, chain, deadline, key } = call;
     let failures = site.gate.failures();
     if let Some(key) = &key {
@@ -151,7 +155,7 @@ where
     let hold = submit(&site, failures, writes, outputs).await;
     match hold {
         Some(hold) if !site.hall.overlap => {
-            let finished = match hold.opened().await {
+            let finished = match Box::pin(hold.opened()).await {
                 Ok(()) => Finished { answer: reply, hold: None },
                 Err(error) => Finished::failed(error),
             };
@@ -168,10 +172,14 @@ where
     M: SharedMethod<T, R>,
 {
     let site = held.site().clone();
-    let mut writes = match activated(&mut held).await {
-        Ok(writes) => writes,
-        Err(error) => return (Finished::failed(error), held.give_back()),
-    };
+    let mut writes = None;
+    if !held.is_fresh() {
+        // In a box of its own, because it is large and rare.
+        match Box::pin(activate(&mut held)).await {
+            Ok(changed) => writes = changed,
+            Err(error) => return (Finished::failed(error), held.give_back()),
+        }
+    }
     if held.is_exclusive() {
         held.downgrade();
         held.cell().clone().drained().await;
@@ -238,14 +246,19 @@ async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = 
     .await
 }
 
-fn ended(current: Option<Current>) -> (Vec<Output>, u64, Option<ActorWrites>) {
+fn ended(current: Option<Current>) -> (Vec<Output>, u64, Option<Box<ActorWrites>>) {
     // It is there: whoever polls a turn puts it back.
     current
         .map(|mut current| (std::mem::take(&mut current.outputs), current.failures, current.writes.take()))
         .unwrap_or_default()
 }
 
-async fn submit(site: &Arc<Site>, failures: u64, writes: Option<ActorWrites>, outputs: Vec<Output>) -> Option<Hold> {
+async fn submit(
+    site: &Arc<Site>,
+    failures: u64,
+    writes: Option<Box<ActorWrites>>,
+    outputs: Vec<Output>,
+) -> Option<Hold> {
     let mut parts = Some((writes, outputs));
     poll_fn(|cx| {
         let (writes, outputs) = parts.take().unwrap_or_default();
@@ -254,18 +267,11 @@ async fn submit(site: &Arc<Site>, failures: u64, writes: Option<ActorWrites>, ou
     .await
 }
 
-/// Sees to it that there is an object. Returns what its activation has changed.
-async fn activated<T: Actor>(held: &mut Held<T>) -> Result<Option<ActorWrites>> {
-    let site = held.site().clone();
+/// Makes the object. Returns what its activation has changed.
+async fn activate<T: Actor>(held: &mut Held<T>) -> Result<Option<Box<ActorWrites>>> {
+    let site = &held.site().clone();
     let failures = site.gate.failures();
-    if held.object.as_ref().is_some_and(|object| object.failures == failures) {
-        return Ok(None);
-    }
     held.object = None;
-    activate(held, &site, failures).await
-}
-
-async fn activate<T: Actor>(held: &mut Held<T>, site: &Arc<Site>, failures: u64) -> Result<Option<ActorWrites>> {
     let mut writes = None;
     if !site.gate.is_known(site)? {
         Seal { site, writes: &mut writes }.writes().mark_known();
@@ -292,10 +298,10 @@ async fn activate<T: Actor>(held: &mut Held<T>, site: &Arc<Site>, failures: u64)
 }
 
 /// Adds later changes to earlier ones.
-fn gather(writes: &mut Option<ActorWrites>, later: Option<ActorWrites>) -> Result<()> {
+fn gather(writes: &mut Option<Box<ActorWrites>>, later: Option<Box<ActorWrites>>) -> Result<()> {
     match (writes.as_mut(), later) {
         (_, None) => Ok(()),
-        (Some(writes), Some(later)) => writes.merge(later),
+        (Some(writes), Some(later)) => writes.merge(*later),
         (None, later) => {
             *writes = later;
             Ok(())
@@ -303,7 +309,7 @@ fn gather(writes: &mut Option<ActorWrites>, later: Option<ActorWrites>) -> Resul
     }
 }
 
-fn seal<T: Actor>(held: &mut Held<T>, writes: &mut Option<ActorWrites>) -> Result<()> {
+fn seal<T: Actor>(held: &mut Held<T>, writes: &mut Option<Box<ActorWrites>>) -> Result<()> {
     let site = held.site().clone();
     let actor = held.actor_mut().ok_or_else(|| missing(&site))?;
     actor.seal(&mut Seal { site: &site, writes })
@@ -344,7 +350,7 @@ fn record_answer<R: Reply>(
     key: Option<&str>,
     method: &str,
     answer: &Answer<R>,
-    writes: &mut Option<ActorWrites>,
+    writes: &mut Option<Box<ActorWrites>>,
 ) -> Result<()> {
     let Some(key) = key else { return Ok(()) };
     let Answer::Now(reply) = answer else {

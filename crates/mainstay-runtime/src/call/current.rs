@@ -27,7 +27,7 @@ pub(crate) struct Current {
     link: Option<Arc<Link>>,
     deadline: Deadline,
     /// What it changes beside the fields of its actor.
-    pub(crate) writes: Option<ActorWrites>,
+    pub(crate) writes: Option<Box<ActorWrites>>,
     /// What leaves when it is durable.
     pub(crate) outputs: Vec<Output>,
     /// How many commits of the actor had failed when what the turn sees was read.
@@ -152,17 +152,17 @@ pub(crate) fn change<R>(change: impl FnOnce(&mut ActorWrites) -> Result<R>) -> R
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return Err(not_in_turn()) };
         let Some(site) = &current.site else { return Err(not_in_turn()) };
-        change(current.writes.get_or_insert_with(|| ActorWrites::new(site.id.clone())))
+        change(current.writes.get_or_insert_with(|| Box::new(ActorWrites::new(site.id.clone()))))
     })
 }
 
 /// Looks at what the turn has changed so far beside the fields of its actor.
 pub(crate) fn changed<R>(look: impl FnOnce(&ActorWrites) -> Option<R>) -> Option<R> {
-    CURRENT.with_borrow(|current| look(current.as_ref()?.writes.as_ref()?))
+    CURRENT.with_borrow(|current| look(current.as_ref()?.writes.as_deref()?))
 }
 
 /// Takes what was changed so far beside the fields of the actor, for a save in the middle of a turn.
-pub(crate) fn take_writes() -> Option<ActorWrites> {
+pub(crate) fn take_writes() -> Option<Box<ActorWrites>> {
     CURRENT.with_borrow_mut(|current| current.as_mut()?.writes.take())
 }
 
