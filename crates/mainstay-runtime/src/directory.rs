@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::actor::Actor;
 use crate::actor::activation::{ActorActivation, ActorOptions};
 use crate::actor::cell::ActorCell;
+use crate::actor::population::Population;
 use crate::interfaces::{Interfaces, OfferedInterface};
 use crate::lifecycle::{Post, attend};
 use crate::router::{Address, Route, Router, Services, Wanted};
@@ -80,13 +81,16 @@ impl ServiceType {
             .check()
             .map_err(|error| Error::invalid(format!("actor {} cannot be started", T::NAME)).with_source(error))?;
         let interfaces = Interfaces::<ActorCell<T>>::of_actor().list().to_vec();
+        let population = Arc::new(Population::new(&options.settings));
         Ok(Self {
             name: T::NAME,
             level: T::LEVEL,
             partitioning,
             interfaces,
             kind: ServiceKind::Actors,
-            open: Arc::new(move |place| Box::pin(ActorActivation::<T>::open(place, options.clone()))),
+            open: Arc::new(move |place| {
+                Box::pin(ActorActivation::<T>::open(place, options.clone(), population.clone()))
+            }),
         })
     }
 

@@ -170,7 +170,7 @@ impl Ticket {
     }
 
     /// The place of an actor behind an interface.
-    pub(crate) fn seat(&self, id: &ActorId, interface: TypeId, method: &'static str) -> Result<Seat> {
+    pub(crate) fn seat(&self, id: &ActorId, interface: TypeId, method: &'static str) -> Result<Option<Seat>> {
         match &self.opened.tenant {
             Tenant::Actors(actors) => actors.seat(id, interface, method),
             Tenant::Service(_) => Err(Error::invalid("this is a service, and has no actors: call it by `service`")),

@@ -1,6 +1,7 @@
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Weak};
 
 use mainstay_core::task::Scope;
 use mainstay_core::time;
@@ -9,6 +10,7 @@ use mainstay_state::actor::ActorStore;
 
 use crate::actor::Actor;
 use crate::actor::hall::{Hall, HallCore};
+use crate::actor::population::Population;
 use crate::actor::settings::ActorSettings;
 use crate::service::activation::{Activation, Place, Tasks};
 use crate::slot::{Opened, Tenant};
@@ -37,7 +39,11 @@ pub(crate) struct ActorActivation<T: Actor> {
 }
 
 impl<T: Actor> ActorActivation<T> {
-    pub(crate) async fn open(place: Place, options: ActorOptions) -> Result<Box<dyn Activation>> {
+    pub(crate) async fn open(
+        place: Place,
+        options: ActorOptions,
+        population: Arc<Population>,
+    ) -> Result<Box<dyn Activation>> {
         let Place { address, partition, epoch, services } = place;
         let scope = Scope::new();
         let tasks = Tasks(scope.clone());
@@ -46,9 +52,21 @@ impl<T: Actor> ActorActivation<T> {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
         let ActorOptions { settings, overlap } = options;
-        let core =
-            HallCore { address, level: T::LEVEL, epoch, store, services, settings, overlap, scope: scope.clone() };
-        let hall = Arc::new(Hall::<T>::new(Arc::new(core)));
+        let core = HallCore {
+            address,
+            level: T::LEVEL,
+            epoch,
+            store,
+            services,
+            settings,
+            overlap,
+            scope: scope.clone(),
+            population,
+            active: AtomicU64::new(0),
+            overhead_bytes: 0,
+            table: Weak::<Hall<T>>::new(),
+        };
+        let hall = Hall::<T>::open(core);
         let opened = Arc::new(Opened { tenant: Tenant::Actors(hall.clone()), scope });
         Ok(Box::new(Self { hall, opened, tasks }))
     }

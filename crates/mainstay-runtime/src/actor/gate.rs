@@ -48,7 +48,8 @@ impl Gate {
 
     /// True if everything is durable.
     pub(crate) fn is_open(&self) -> bool {
-        self.inner.lock().under_way.is_none()
+        let inner = self.inner.lock();
+        inner.under_way.is_none() && inner.next.is_none()
     }
 
     /// What everybody waits behind who has seen the actor as it is now, or as it was when this many commits had failed;
@@ -115,6 +116,7 @@ impl Gate {
     /// That of the last commit that failed.
     async fn drive(site: Arc<Site>) -> Result<(), Arc<Error>> {
         let gate = &site.gate;
+        let driving = Driving { gate };
         let mut failed = Ok(());
         loop {
             let writes = {
@@ -122,7 +124,11 @@ impl Gate {
                 inner.under_way = inner.next.take();
                 match &inner.under_way {
                     Some(sealed) => sealed.writes.clone(),
-                    None => return failed,
+                    None => {
+                        drop(inner);
+                        std::mem::forget(driving);
+                        return failed;
+                    }
                 }
             };
             let committed = site.hall.commit(&writes).await;
@@ -208,6 +214,23 @@ pub(crate) fn submit(
             drop(site.hall.scope.spawn(driving));
             hold
         }
+    }
+}
+
+/// A commit that is under way. If it is given up, because the partition is closed, so is everything behind it: whoever
+/// waits is told that nobody knows what became of it.
+struct Driving<'g> {
+    gate: &'g Gate,
+}
+
+impl Drop for Driving<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.gate.inner.lock();
+        self.gate.failures.fetch_add(1, Ordering::AcqRel);
+        let given_up = [inner.under_way.take(), inner.next.take()];
+        drop(inner);
+        // Outside of the lock, because it wakes others.
+        drop(given_up);
     }
 }
 

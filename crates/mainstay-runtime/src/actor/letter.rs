@@ -18,6 +18,9 @@ pub(crate) trait Letter<T: Actor>: Send {
     /// True if it needs the actor to itself.
     fn is_exclusive(&self) -> bool;
 
+    /// True if the actor is used by it.
+    fn is_use(&self) -> bool;
+
     /// Begins it, unless nobody waits for it any more; false if so.
     fn claim(&self) -> bool;
 
@@ -84,6 +87,10 @@ impl<T: Actor, R: Outcome, M: ExclusiveMethod<T, R>> Letter<T> for ExclusiveLett
         true
     }
 
+    fn is_use(&self) -> bool {
+        self.call.is_use
+    }
+
     fn claim(&self) -> bool {
         self.reply.claim()
     }
@@ -104,6 +111,10 @@ impl<T: Actor, R: Outcome, M: ExclusiveMethod<T, R>> Letter<T> for ExclusiveLett
 impl<T: Actor, R: Outcome, M: SharedMethod<T, R>> Letter<T> for SharedLetter<R, M> {
     fn is_exclusive(&self) -> bool {
         false
+    }
+
+    fn is_use(&self) -> bool {
+        self.call.is_use
     }
 
     fn claim(&self) -> bool {

@@ -9,10 +9,13 @@ use mainstay_core::Result;
 use crate::actor::gate;
 use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal};
-use crate::call::current;
+use crate::call::current::{self, TurnKind};
 
 /// Commits what an actor has changed so far in its turn.
 pub(crate) async fn save<T: Actor>(actor: &mut T, site: &Arc<Site>) -> Result<()> {
+    if current::kind() == Some(TurnKind::Deactivation) {
+        return Err(current::leaving(site));
+    }
     let result = commit(actor, site).await;
     if result.is_err() {
         actor.restore(&ActorOpening { site, is_undone: true })?;

@@ -12,11 +12,12 @@ use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer};
 
 use crate::actor::cell::{Held, Object};
 use crate::actor::gate::{self, Hold, Output};
+use crate::actor::presence::Active;
 use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal, TurnInfo};
 use crate::call::arrival::Call;
 use crate::call::contract::{Outcome, Reply};
-use crate::call::current::Current;
+use crate::call::current::{Current, TurnKind};
 use crate::call::finished::{Answer, Finished};
 use crate::call::host::{ExclusiveMethod, SharedMethod};
 use crate::call::turn::panic_text;
@@ -82,7 +83,7 @@ where
         Ok(writes) => writes,
         Err(error) => return (Finished::failed(error), held.give_back()),
     };
-    let Call { method: called, chain, deadline, key } = call;
+    let Call { method: called, chain, deadline, key, .. } = call;
     let failures = site.gate.failures();
     if let Some(key) = &key {
         match known_answer::<R::Reply>(&site, key, called.name()) {
@@ -177,9 +178,9 @@ where
         held.cell().clone().drained().await;
     }
     let Call { method: called, chain, deadline, .. } = call;
-    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline));
+    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline).of_kind(TurnKind::Shared));
     let Some(object) = &held.object else { return (Finished::failed(missing(&site)), held.give_back()) };
-    let actor = &*object.actor;
+    let actor = &object.active.actor;
     let info = TurnInfo { method: called.name(), is_exclusive: false };
     let outcome = in_turn(&mut current, async {
         if let Some(hooks) = &T::LIFECYCLE {
@@ -224,7 +225,7 @@ where
 }
 
 /// Runs the method of a turn; an error is the text of its panic.
-async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = R>) -> Result<R, String> {
+pub(crate) async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = R>) -> Result<R, String> {
     let mut method = pin!(method);
     poll_fn(|cx| {
         // A method that has panicked is not polled again, and the object that it has seen is dropped.
@@ -238,14 +239,19 @@ async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = 
     .await
 }
 
-fn ended(current: Option<Current>) -> (Vec<Output>, u64, Option<ActorWrites>) {
+pub(crate) fn ended(current: Option<Current>) -> (Vec<Output>, u64, Option<ActorWrites>) {
     // It is there: whoever polls a turn puts it back.
     current
         .map(|mut current| (std::mem::take(&mut current.outputs), current.failures, current.writes.take()))
         .unwrap_or_default()
 }
 
-async fn submit(site: &Arc<Site>, failures: u64, writes: Option<ActorWrites>, outputs: Vec<Output>) -> Option<Hold> {
+pub(crate) async fn submit(
+    site: &Arc<Site>,
+    failures: u64,
+    writes: Option<ActorWrites>,
+    outputs: Vec<Output>,
+) -> Option<Hold> {
     let mut parts = Some((writes, outputs));
     poll_fn(|cx| {
         let (writes, outputs) = parts.take().unwrap_or_default();
@@ -262,7 +268,12 @@ async fn activated<T: Actor>(held: &mut Held<T>) -> Result<Option<ActorWrites>> 
         return Ok(None);
     }
     held.object = None;
-    activate(held, &site, failures).await
+    let activated = activate(held, &site, failures).await;
+    if activated.is_err() {
+        // What it has read of its state is not in memory.
+        site.unload();
+    }
+    activated
 }
 
 async fn activate<T: Actor>(held: &mut Held<T>, site: &Arc<Site>, failures: u64) -> Result<Option<ActorWrites>> {
@@ -272,7 +283,8 @@ async fn activate<T: Actor>(held: &mut Held<T>, site: &Arc<Site>, failures: u64)
     }
     let mut actor = T::open(&ActorOpening { site, is_undone: false })?;
     if let Some(hooks) = &T::LIFECYCLE {
-        let mut current = Some(Current::new(Some(site.clone()), "activate", None, site.hall.activation_deadline()));
+        let current = Current::new(Some(site.clone()), "activate", None, site.hall.activation_deadline());
+        let mut current = Some(current.of_kind(TurnKind::Activation));
         let outcome = in_turn(&mut current, (hooks.activate)(&mut actor)).await;
         let (outputs, _, changes) = ended(current);
         let result =
@@ -287,7 +299,7 @@ async fn activate<T: Actor>(held: &mut Held<T>, site: &Arc<Site>, failures: u64)
             drop(submit(site, failures, writes.take(), outputs).await);
         }
     }
-    held.object = Some(Object { actor: Arc::new(actor), failures });
+    held.object = Some(Object { active: Arc::new(Active::new(actor, site)), failures });
     Ok(writes)
 }
 

@@ -43,6 +43,8 @@ pub struct Call {
     pub(crate) deadline: Deadline,
     /// What makes a repeated call the same one.
     pub(crate) key: Option<Arc<str>>,
+    /// Whether an actor that gets it is in use. What a timer does is no use, and does not keep its actor in memory.
+    pub(crate) is_use: bool,
 }
 
 /// When a call is to have ended.

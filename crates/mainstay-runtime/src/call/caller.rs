@@ -121,7 +121,7 @@ impl Caller {
         self.check_key()?;
         let mut deadline = Deadline::new(self.timeout, at_most);
         let (mut arguments, mut call) =
-            (arguments, Call { method, chain: chain.clone(), deadline, key: self.key.clone() });
+            (arguments, Call { method, chain: chain.clone(), deadline, key: self.key.clone(), is_use: true });
         loop {
             let entry = match self.seated::<O>() {
                 Some(entry) => entry,
@@ -179,19 +179,24 @@ impl Caller {
         O: ?Sized + Send + Sync + 'static,
     {
         let target = &self.target;
-        let Route::Local(slot) = target.router.route(&target.address)?;
-        let ticket = slot.enter(method.name(), deadline).await?;
         let strange = || {
             Error::invalid(format!(
                 "{target} does not implement the interface of `{}`: add it to its attribute",
                 method.name()
             ))
         };
-        let Some(id) = &target.actor else {
-            let object = ticket.object::<O>().ok_or_else(strange)?;
-            return Ok(Entry::Service(object, ticket));
+        let seat = loop {
+            let Route::Local(slot) = target.router.route(&target.address)?;
+            let ticket = slot.enter(method.name(), deadline).await?;
+            let Some(id) = &target.actor else {
+                let object = ticket.object::<O>().ok_or_else(strange)?;
+                return Ok(Entry::Service(object, ticket));
+            };
+            // A hall that is closed has been taken out of its slot before, and so the next look waits for another.
+            if let Some(seat) = ticket.seat(id, TypeId::of::<O>(), method.name())? {
+                break seat;
+            }
         };
-        let seat = ticket.seat(id, TypeId::of::<O>(), method.name())?;
         let object = seat.object::<O>().ok_or_else(strange)?;
         let site = seat.site.clone();
         target.seat.store(Some(Arc::new(seat)));
