@@ -55,13 +55,14 @@ impl NodeBuilder {
     }
 
     /// Serves a type of actor.
-    pub fn actor<T: Actor>(self) -> Self {
-        self.actor_with::<T>(ActorOptions::default())
+    pub fn actor<T: Actor>(mut self) -> Self {
+        self.services.push(ServiceType::of_actor::<T>());
+        self
     }
 
-    /// Serves a type of actor that is run in another way than usual.
-    pub fn actor_with<T: Actor>(mut self, options: ActorOptions) -> Self {
-        self.services.push(ServiceType::of_actor::<T>(options));
+    /// Changes how actors are run, of all types that were given so far.
+    pub fn actor_options(mut self, mut change: impl FnMut(&mut ActorOptions)) -> Self {
+        self.services.iter_mut().flatten().for_each(|service| change(service.actor_options_mut()));
         self
     }
 

@@ -7,6 +7,8 @@
 mod builder;
 mod node;
 mod registry;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 
 pub use builder::{DATA_DIR_DEFAULT, NodeBuilder};
 pub use node::Node;

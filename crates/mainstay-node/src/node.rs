@@ -95,6 +95,17 @@ impl Node {
         };
         inner.stopped.get_or_init(|| stopping).await;
     }
+
+    /// Ends where it stands, as in a crash, and waits until nothing of it is left.
+    #[cfg(feature = "testkit")]
+    pub(crate) async fn kill(&self) {
+        self.inner.directory.kill();
+        let host = self.inner.host.lock().take();
+        if let Some(host) = host {
+            host.replicas().for_each(Replica::kill);
+            host.stop().await;
+        }
+    }
 }
 
 impl Drop for Inner {

@@ -29,6 +29,7 @@ pub struct ServiceType {
     partitioning: Partitioning,
     interfaces: Vec<OfferedInterface>,
     kind: ServiceKind,
+    options: ActorOptions,
     open: Open,
 }
 
@@ -65,33 +66,36 @@ impl ServiceType {
             partitioning,
             interfaces,
             kind: ServiceKind::Stateful,
-            open: Arc::new(|place| Box::pin(ServiceActivation::open::<T>(place))),
+            options: ActorOptions::default(),
+            open: |place| Box::pin(ServiceActivation::open::<T>(place)),
         })
     }
 
     /// The type of an actor.
     ///
     /// # Errors
-    /// `Invalid` if its name, its number of partitions or its settings cannot be.
-    pub fn of_actor<T: Actor>(options: ActorOptions) -> Result<Self> {
+    /// `Invalid` if its name or its number of partitions cannot be.
+    pub fn of_actor<T: Actor>() -> Result<Self> {
         check_name(T::NAME)?;
-        options.settings.check()?;
         let partitioning = Partitioning::uniform(T::partitions());
         partitioning
             .check()
             .map_err(|error| Error::invalid(format!("actor {} cannot be started", T::NAME)).with_source(error))?;
         let interfaces = Interfaces::<ActorCell<T>>::of_actor().list().to_vec();
-        let population = Arc::new(Population::new(&options.settings));
         Ok(Self {
             name: T::NAME,
             level: T::LEVEL,
             partitioning,
             interfaces,
             kind: ServiceKind::Actors,
-            open: Arc::new(move |place| {
-                Box::pin(ActorActivation::<T>::open(place, options.clone(), population.clone()))
-            }),
+            options: ActorOptions::default(),
+            open: |place| Box::pin(ActorActivation::<T>::open(place)),
         })
+    }
+
+    /// How its actors are run; without effect on a service.
+    pub fn actor_options_mut(&mut self) -> &mut ActorOptions {
+        &mut self.options
     }
 
     /// What it consists of.
@@ -178,10 +182,12 @@ impl Directory {
     pub fn serve(&self, node: NodeId, services: Vec<Serving>, router: Arc<dyn Router>) {
         for Serving { service, partitions } in services {
             let Some(served) = self.services.get(service.name) else { continue };
+            let population = Arc::new(Population::new(&service.options.settings));
             for (slot, partition) in served.slots.iter().zip(partitions) {
                 let services = Services::new(router.clone());
-                let post = Post { node, partition, slot: slot.clone(), services, stop: self.stop.subscribe() };
-                drop(self.scope.spawn(attend(post, service.open.clone())));
+                let (slot, population, stop) = (slot.clone(), population.clone(), self.stop.subscribe());
+                let post = Post { node, partition, slot, services, population, stop };
+                drop(self.scope.spawn(attend(post, service.open, service.options.clone())));
             }
         }
     }

@@ -29,7 +29,7 @@ mod lifecycle;
 mod router;
 mod slot;
 
-pub use actor::activation::ActorOptions;
+pub use actor::activation::{ActorOptions, CommitFaults};
 pub use actor::cell::ActorCell;
 pub use actor::settings::{ActorSettings, ReminderSettings};
 pub use actor::{

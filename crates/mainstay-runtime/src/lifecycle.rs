@@ -5,6 +5,8 @@ use mainstay_core::{Epoch, NodeId};
 use mainstay_state::{Partition, Role, Standing};
 use tokio::sync::watch;
 
+use crate::actor::activation::ActorOptions;
+use crate::actor::population::Population;
 use crate::backoff::Backoff;
 use crate::router::Services;
 use crate::service::activation::{Open, Place};
@@ -16,12 +18,14 @@ pub(crate) struct Post {
     pub(crate) partition: Partition,
     pub(crate) slot: Arc<Slot>,
     pub(crate) services: Services,
+    /// All actors of the service on this node, if it consists of actors.
+    pub(crate) population: Arc<Population>,
     /// True once the node is to stop.
     pub(crate) stop: watch::Receiver<bool>,
 }
 
 /// Follows the role of a partition: its object is there while the partition is primary here.
-pub(crate) async fn attend(mut post: Post, open: Open) {
+pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions) {
     let mut standing = post.partition.watch();
     let mut backoff = Backoff::new();
     loop {
@@ -49,6 +53,8 @@ pub(crate) async fn attend(mut post: Post, open: Open) {
                 partition: post.partition.clone(),
                 epoch: now.epoch,
                 services: post.services.clone(),
+                options: options.clone(),
+                population: post.population.clone(),
             }) => opened,
         };
         match opened {

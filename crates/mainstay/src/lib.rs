@@ -30,6 +30,8 @@ pub mod node;
 pub mod partition;
 pub mod prelude;
 pub mod service;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 
 #[doc(hidden)]
 pub mod __private;

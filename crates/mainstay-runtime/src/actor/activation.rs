@@ -1,7 +1,7 @@
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use mainstay_core::task::Scope;
 use mainstay_core::time;
@@ -10,7 +10,6 @@ use mainstay_state::actor::ActorStore;
 
 use crate::actor::Actor;
 use crate::actor::hall::{Hall, HallCore};
-use crate::actor::population::Population;
 use crate::actor::settings::ActorSettings;
 use crate::service::activation::{Activation, Place, Tasks};
 use crate::slot::{Opened, Tenant};
@@ -23,11 +22,34 @@ pub struct ActorOptions {
     /// Whether the next turn of an actor may run while the commit of the one before is under way. Off only to measure what
     /// that brings.
     pub overlap: bool,
+    /// What makes commits fail, in a test.
+    pub faults: Option<Arc<CommitFaults>>,
 }
 
 impl Default for ActorOptions {
     fn default() -> Self {
-        Self { settings: ActorSettings::default(), overlap: true }
+        Self { settings: ActorSettings::default(), overlap: true, faults: None }
+    }
+}
+
+/// Makes commits of actors fail, for tests of what happens then.
+#[derive(Debug, Default)]
+pub struct CommitFaults {
+    left: AtomicU32,
+}
+
+impl CommitFaults {
+    /// Makes the next commits fail, this many.
+    pub fn fail_next(&self, commits: u32) {
+        self.left.store(commits, Ordering::Relaxed);
+    }
+
+    pub(crate) fn strike(&self) -> Result<()> {
+        let struck = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
+        match struck {
+            Err(_) => Ok(()),
+            Ok(_) => Err(Error::new(ErrorKind::StorageFull, "this commit was made to fail by the test")),
+        }
     }
 }
 
@@ -39,34 +61,14 @@ pub(crate) struct ActorActivation<T: Actor> {
 }
 
 impl<T: Actor> ActorActivation<T> {
-    pub(crate) async fn open(
-        place: Place,
-        options: ActorOptions,
-        population: Arc<Population>,
-    ) -> Result<Box<dyn Activation>> {
-        let Place { address, partition, epoch, services } = place;
+    pub(crate) async fn open(place: Place) -> Result<Box<dyn Activation>> {
         let scope = Scope::new();
         let tasks = Tasks(scope.clone());
-        let store = ActorStore::open(partition).await?;
-        if store.epoch() != epoch {
+        let store = ActorStore::open(place.partition.clone()).await?;
+        if store.epoch() != place.epoch {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
-        let ActorOptions { settings, overlap } = options;
-        let core = HallCore {
-            address,
-            level: T::LEVEL,
-            epoch,
-            store,
-            services,
-            settings,
-            overlap,
-            scope: scope.clone(),
-            population,
-            active: AtomicU64::new(0),
-            overhead_bytes: 0,
-            table: Weak::<Hall<T>>::new(),
-        };
-        let hall = Hall::<T>::open(core);
+        let hall = Hall::<T>::open(HallCore::new(place, T::LEVEL, store, scope.clone()));
         let opened = Arc::new(Opened { tenant: Tenant::Actors(hall.clone()), scope });
         Ok(Box::new(Self { hall, opened, tasks }))
     }
@@ -79,8 +81,7 @@ impl<T: Actor> Activation for ActorActivation<T> {
 
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let Self { hall, opened, tasks } = *self;
-            drop(opened);
+            let Self { hall, tasks, .. } = &*self;
             let grace = hall.core().settings.deactivation_grace;
             if time::timeout(grace, hall.close()).await.is_err() {
                 tracing::warn!(
@@ -92,7 +93,13 @@ impl<T: Actor> Activation for ActorActivation<T> {
             }
             tasks.0.stop();
             tasks.0.ended().await;
-            hall.abandon();
         })
+    }
+}
+
+impl<T: Actor> Drop for ActorActivation<T> {
+    fn drop(&mut self) {
+        self.tasks.0.stop();
+        self.hall.abandon();
     }
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result};
-use mainstay_state::actor::{ActorStore, ActorWrites, Answer, Reminder};
+use mainstay_state::actor::{ActorWrites, Answer, Reminder};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -155,34 +155,34 @@ impl Gate {
     }
 
     /// A value as of the last turn, committed or not.
-    pub(crate) fn state(&self, store: &ActorStore, site: &Site, name: &str) -> Result<Option<Bytes>> {
+    pub(crate) fn state(&self, site: &Site, name: &str) -> Result<Option<Bytes>> {
         match self.look(|writes| writes.state(name).map(Option::<&Bytes>::cloned)) {
             Some(value) => Ok(value),
-            None => store.state(&site.id, name),
+            None => site.hall.store()?.state(&site.id, name),
         }
     }
 
     /// A reminder as of the last turn, committed or not.
-    pub(crate) fn reminder(&self, store: &ActorStore, site: &Site, name: &str) -> Result<Option<Reminder>> {
+    pub(crate) fn reminder(&self, site: &Site, name: &str) -> Result<Option<Reminder>> {
         match self.look(|writes| writes.reminder(name).map(Option::<&Reminder>::cloned)) {
             Some(reminder) => Ok(reminder),
-            None => store.reminder(&site.id, name),
+            None => site.hall.store()?.reminder(&site.id, name),
         }
     }
 
     /// An answer as of the last turn, committed or not.
-    pub(crate) fn answer(&self, store: &ActorStore, site: &Site, key: &str) -> Result<Option<Answer>> {
+    pub(crate) fn answer(&self, site: &Site, key: &str) -> Result<Option<Answer>> {
         match self.look(|writes| writes.answer(key).map(Option::<&Answer>::cloned)) {
             Some(answer) => Ok(answer),
-            None => store.answer(&site.id, key),
+            None => site.hall.store()?.answer(&site.id, key),
         }
     }
 
     /// Whether the actor is known, as of the last turn.
-    pub(crate) fn is_known(&self, store: &ActorStore, site: &Site) -> Result<bool> {
+    pub(crate) fn is_known(&self, site: &Site) -> Result<bool> {
         match self.look(ActorWrites::is_known) {
             Some(is_known) => Ok(is_known),
-            None => store.is_known(&site.id),
+            None => site.hall.store()?.is_known(&site.id),
         }
     }
 

@@ -3,6 +3,7 @@ use std::hash::BuildHasher as _;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
+use arc_swap::ArcSwapOption;
 use foldhash::quality::FixedState;
 use hashbrown::HashMap;
 use mainstay_core::task::Scope;
@@ -11,6 +12,7 @@ use mainstay_state::actor::{ActorStore, ActorWrites};
 use parking_lot::RwLock;
 
 use crate::actor::Actor;
+use crate::actor::activation::{ActorOptions, CommitFaults};
 use crate::actor::cell::ActorCell;
 use crate::actor::collection;
 use crate::actor::deactivation::leave_each;
@@ -22,6 +24,7 @@ use crate::actor::site::Site;
 use crate::call::arrival::Deadline;
 use crate::interfaces::Interfaces;
 use crate::router::{Address, Services};
+use crate::service::activation::Place;
 
 /// Into how many parts the table of actors is cut, so that those who look for different ones seldom meet.
 const SHARDS: usize = 16;
@@ -34,11 +37,14 @@ pub(crate) struct HallCore {
     pub(crate) address: Arc<Address>,
     pub(crate) level: Level,
     pub(crate) epoch: Epoch,
-    pub(crate) store: ActorStore,
+    /// Where they are stored; `None` once the partition is closed here, because proxies remember actors for longer.
+    store: ArcSwapOption<ActorStore>,
     pub(crate) services: Services,
     pub(crate) settings: ActorSettings,
     /// Whether the next turn may run while the commit of the one before is under way.
     pub(crate) overlap: bool,
+    /// What makes commits fail, in a test.
+    pub(crate) faults: Option<Arc<CommitFaults>>,
     /// Where their turns and commits run.
     pub(crate) scope: Scope,
     /// All actors of the type on this node.
@@ -52,6 +58,41 @@ pub(crate) struct HallCore {
 }
 
 impl HallCore {
+    pub(crate) fn new(place: Place, level: Level, store: ActorStore, scope: Scope) -> Self {
+        let Place { address, epoch, services, options, population, .. } = place;
+        let ActorOptions { settings, overlap, faults } = options;
+        let store = ArcSwapOption::from_pointee(store);
+        Self {
+            address,
+            level,
+            epoch,
+            store,
+            services,
+            settings,
+            overlap,
+            faults,
+            scope,
+            population,
+            active: AtomicU64::new(0),
+            overhead_bytes: 0,
+            table: Weak::<()>::new(),
+        }
+    }
+
+    /// Where they are stored.
+    ///
+    /// # Errors
+    /// `NotPrimary` once the partition is closed here.
+    pub(crate) fn store(&self) -> Result<Arc<ActorStore>> {
+        self.store.load_full().ok_or_else(|| self.closed())
+    }
+
+    /// What is told when the partition is closed here.
+    pub(crate) fn closed(&self) -> Error {
+        let address = &self.address;
+        Error::new(ErrorKind::NotPrimary { hint: None }, format!("{address} is closed on this node: retry"))
+    }
+
     /// When an activation is to have ended.
     pub(crate) fn activation_deadline(&self) -> Deadline {
         Deadline::new(self.settings.call_timeout, None)
@@ -81,7 +122,10 @@ impl HallCore {
 
     /// Commits what an actor has changed.
     pub(crate) async fn commit(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
-        self.store.commit(writes).await
+        if let Some(faults) = &self.faults {
+            faults.strike()?;
+        }
+        self.store()?.commit(writes).await
     }
 }
 
@@ -187,7 +231,7 @@ impl<T: Actor> Hall<T> {
         // Before the places are gathered: one that is made now is among them, and none is made later.
         self.is_closed.store(true, Ordering::Release);
         let cells = self.cells();
-        let idle: Vec<_> = cells.iter().filter_map(|cell| cell.close(|| self.closing())).collect();
+        let idle: Vec<_> = cells.iter().filter_map(|cell| cell.close(|| self.core.closed())).collect();
         leave_each(&self.core, idle, CLOSING_AT_ONCE, Some).await;
         for cell in &cells {
             cell.emptied().await;
@@ -198,14 +242,10 @@ impl<T: Actor> Hall<T> {
     pub(crate) fn abandon(&self) {
         self.is_closed.store(true, Ordering::Release);
         for cell in self.cells() {
-            drop(cell.close(|| self.closing()));
+            drop(cell.close(|| self.core.closed()));
         }
         self.shards.iter().for_each(|shard| shard.write().clear());
-    }
-
-    fn closing(&self) -> Error {
-        let address = &self.core.address;
-        Error::new(ErrorKind::NotPrimary { hint: None }, format!("{address} is closed on this node: retry"))
+        self.core.store.store(None);
     }
 
     /// All places.

@@ -77,7 +77,7 @@ impl Site {
 
     /// A value as of the last turn, committed or not.
     pub(crate) fn state(&self, name: &str) -> Result<Option<Bytes>> {
-        self.gate.state(&self.hall.store, self, name)
+        self.gate.state(self, name)
     }
 }
 

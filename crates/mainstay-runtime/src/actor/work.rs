@@ -278,7 +278,7 @@ async fn activated<T: Actor>(held: &mut Held<T>) -> Result<Option<ActorWrites>> 
 
 async fn activate<T: Actor>(held: &mut Held<T>, site: &Arc<Site>, failures: u64) -> Result<Option<ActorWrites>> {
     let mut writes = None;
-    if !site.gate.is_known(&site.hall.store, site)? {
+    if !site.gate.is_known(site)? {
         Seal { site, writes: &mut writes }.writes().mark_known();
     }
     let mut actor = T::open(&ActorOpening { site, is_undone: false })?;
@@ -333,7 +333,7 @@ fn undo<T: Actor>(held: &mut Held<T>) {
 
 /// The answer that a call with this key was given before.
 fn known_answer<R: Reply>(site: &Site, key: &str, method: &str) -> Result<Option<R>> {
-    let Some(answer) = site.gate.answer(&site.hall.store, site, key)? else { return Ok(None) };
+    let Some(answer) = site.gate.answer(site, key)? else { return Ok(None) };
     if answer.expires <= time::wall() {
         return Ok(None);
     }

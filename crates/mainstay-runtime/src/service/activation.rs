@@ -7,6 +7,8 @@ use mainstay_core::time::{self, Duration};
 use mainstay_core::{Epoch, Error, ErrorKind, Result};
 use mainstay_state::{Partition, StateManager};
 
+use crate::actor::activation::ActorOptions;
+use crate::actor::population::Population;
 use crate::call::turn::catching;
 use crate::interfaces::Interfaces;
 use crate::router::{Address, Services};
@@ -49,8 +51,7 @@ pub(crate) trait Activation: Send + Sync {
 }
 
 /// Makes what is in a partition.
-pub(crate) type Open =
-    Arc<dyn Fn(Place) -> Pin<Box<dyn Future<Output = Result<Box<dyn Activation>>> + Send>> + Send + Sync>;
+pub(crate) type Open = fn(Place) -> Pin<Box<dyn Future<Output = Result<Box<dyn Activation>>> + Send>>;
 
 /// Where something is activated.
 pub(crate) struct Place {
@@ -58,12 +59,16 @@ pub(crate) struct Place {
     pub(crate) partition: Partition,
     pub(crate) epoch: Epoch,
     pub(crate) services: Services,
+    /// How it is run, if it consists of actors.
+    pub(crate) options: ActorOptions,
+    /// All of them on this node, if it consists of actors.
+    pub(crate) population: Arc<Population>,
 }
 
 impl ServiceActivation {
     /// Opens the state and makes the object from it.
     pub(crate) async fn open<T: Service>(place: Place) -> Result<Box<dyn Activation>> {
-        let Place { address, partition, epoch, services } = place;
+        let Place { address, partition, epoch, services, .. } = place;
         let (context, cancellation) = ServiceContext::new(address.clone(), T::LEVEL, epoch, services);
         let scope = Scope::new();
         let tasks = Tasks(scope.clone());

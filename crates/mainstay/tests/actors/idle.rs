@@ -2,13 +2,12 @@
 
 use std::sync::Mutex;
 
-use mainstay::actor::{ActorOptions, ActorSettings};
-use mainstay::partition::SimDisk;
+use mainstay::actor::ActorSettings;
 use mainstay::prelude::*;
+use mainstay::testkit::TestNode;
 use mainstay_core::task;
 use mainstay_core::time::{self, Duration};
 
-use crate::harness::on;
 use crate::lives::{Alive, lives};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -86,10 +85,14 @@ impl Sleeper for SleeperActor {
 }
 
 /// Ten minutes of idleness, looked for every minute.
-async fn start() -> Node {
-    let settings = ActorSettings { idle_timeout: MINUTE * 10, idle_scan: MINUTE, ..ActorSettings::default() };
-    let options = ActorOptions { settings, ..ActorOptions::default() };
-    on(&SimDisk::new(1)).actor_with::<SleeperActor>(options).start().await.unwrap()
+async fn start() -> TestNode {
+    TestNode::start(|node| {
+        node.actor::<SleeperActor>().actor_options(|options| {
+            (options.settings.idle_timeout, options.settings.idle_scan) = (MINUTE * 10, MINUTE);
+        })
+    })
+    .await
+    .unwrap()
 }
 
 /// How often actors were activated and deactivated, and how many objects there are.

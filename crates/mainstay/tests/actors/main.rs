@@ -1,7 +1,12 @@
 //! Actors from end to end: a node, the actors on it and the calls that reach them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
-#[path = "../services/harness.rs"]
-mod harness;
+mod chains;
+mod deferred;
+mod gate;
+mod idempotency;
+mod identity;
 mod idle;
 mod lives;
+mod state;
+mod turns;

@@ -1,0 +1,141 @@
+//! A node for the tests of applications.
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use mainstay_core::time::{self, Duration};
+use mainstay_core::{Error, Result};
+use mainstay_runtime::CommitFaults;
+use mainstay_store::disk::sim::SimDisk;
+use mainstay_store::log::{Driver, SyncDelay};
+
+use crate::builder::NodeBuilder;
+use crate::node::Node;
+
+/// The seed of the simulated disk, which decides what of an unfinished write survives a kill.
+const SEED: u64 = 1;
+
+/// A node in the process of a test, on a disk in memory and in virtual time: reminders and idle collection run without
+/// waiting. It can be restarted, killed without warning, and made to fail its next commit.
+///
+/// It is a [`Node`] otherwise, which it dereferences to. It runs on tokio's runtime of one thread, whose clock it pauses:
+/// `#[tokio::test]` is one.
+pub struct TestNode {
+    set_up: Box<dyn Fn(NodeBuilder) -> NodeBuilder + Send + Sync>,
+    disk: SimDisk,
+    faults: Arc<CommitFaults>,
+    node: Node,
+}
+
+impl fmt::Debug for TestNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TestNode").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+impl Deref for TestNode {
+    type Target = Node;
+
+    fn deref(&self) -> &Node {
+        &self.node
+    }
+}
+
+impl TestNode {
+    /// Starts a node with what `set_up` gives it, which is asked again at every restart.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::start`]; `Invalid` on a runtime of several threads, whose clock cannot be paused.
+    pub async fn start(set_up: impl Fn(NodeBuilder) -> NodeBuilder + Send + Sync + 'static) -> Result<Self> {
+        pause_clock().await?;
+        let (set_up, disk, faults) = (Box::new(set_up), SimDisk::new(SEED), Arc::new(CommitFaults::default()));
+        let node = boot(&*set_up, &disk, &faults).await?;
+        Ok(Self { set_up, disk, faults, node })
+    }
+
+    /// Stops the node in order and starts it again.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::start`].
+    pub async fn restart(&mut self) -> Result<()> {
+        self.node.stop().await;
+        self.boot().await
+    }
+
+    /// Kills the node without warning, as if the power failed, and starts it again: what was not on disk is lost.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::start`].
+    pub async fn kill(&mut self) -> Result<()> {
+        self.kill_for(Duration::ZERO).await
+    }
+
+    /// [Kills](TestNode::kill) the node, and starts it again after a while.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::start`].
+    pub async fn kill_for(&mut self, downtime: Duration) -> Result<()> {
+        self.disk.crash();
+        self.node.kill().await;
+        self.disk.crash();
+        time::sleep(downtime).await;
+        self.boot().await
+    }
+
+    /// Makes the next commit of an actor fail, as on a full disk: nothing of it happens, and its caller is told.
+    pub fn fail_next_commit(&self) {
+        self.fail_next_commits(1);
+    }
+
+    /// Makes the next commits of actors fail, this many.
+    pub fn fail_next_commits(&self, commits: u32) {
+        self.faults.fail_next(commits);
+    }
+
+    /// Lets time pass. Whatever is due meanwhile happens, in its order.
+    pub async fn advance(&self, time: Duration) {
+        time::sleep(time).await;
+    }
+
+    /// The disk, for what a test wants to do to it.
+    pub fn disk(&self) -> &SimDisk {
+        &self.disk
+    }
+
+    async fn boot(&mut self) -> Result<()> {
+        self.node = boot(&*self.set_up, &self.disk, &self.faults).await?;
+        Ok(())
+    }
+}
+
+async fn boot(
+    set_up: &(dyn Fn(NodeBuilder) -> NodeBuilder + Send + Sync),
+    disk: &SimDisk,
+    faults: &Arc<CommitFaults>,
+) -> Result<Node> {
+    let builder = Node::builder().data_dir("/data").disk(Arc::new(disk.clone())).host_options(|options| {
+        options.log.segment_bytes = 256 << 10;
+        options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
+        options.store.cache_bytes_max = 8 << 20;
+    });
+    set_up(builder).actor_options(|options| options.faults = Some(faults.clone())).start().await
+}
+
+/// Pauses tokio's clock, unless it is.
+async fn pause_clock() -> Result<()> {
+    let flavor = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    if !matches!(flavor, Ok(tokio::runtime::RuntimeFlavor::CurrentThread)) {
+        return Err(Error::invalid(
+            "a `TestNode` pauses the clock, and so needs a runtime of one thread: use `#[tokio::test]` as it is",
+        ));
+    }
+    // Pausing twice panics, and nothing tells whether it is paused but its standing still.
+    let before = time::now();
+    std::hint::spin_loop();
+    tokio::task::yield_now().await;
+    if time::now() != before {
+        tokio::time::pause();
+    }
+    Ok(())
+}

@@ -1,0 +1,178 @@
+//! What an actor keeps.
+
+use mainstay::prelude::*;
+use mainstay::testkit::TestNode;
+
+#[interface]
+trait Account {
+    async fn balance(&self) -> Result<i64>;
+    async fn visits(&self) -> Result<u32>;
+    async fn pay(&mut self, amount: i64) -> Result<i64>;
+    async fn pay_and_fail(&mut self, amount: i64) -> Result<i64>;
+    async fn pay_and_panic(&mut self, amount: i64) -> Result<i64>;
+    async fn pay_save_and_fail(&mut self, first: i64, second: i64) -> Result<i64>;
+    async fn save_that_fails(&mut self, amount: i64) -> Result<(bool, i64)>;
+    async fn touch(&mut self) -> Result<()>;
+}
+
+macro_rules! account {
+    ($name:ident, $level:literal) => {
+        #[derive(Actor)]
+        #[actor(implements(Account), persistence = $level)]
+        struct $name {
+            balance: State<i64>,
+            log: State<Vec<i64>>,
+            visits: u32,
+        }
+
+        impl Account for $name {
+            async fn balance(&self) -> Result<i64> {
+                assert_eq!(*self.balance, self.log.iter().sum::<i64>());
+                Ok(*self.balance)
+            }
+
+            async fn visits(&self) -> Result<u32> {
+                Ok(self.visits)
+            }
+
+            async fn pay(&mut self, amount: i64) -> Result<i64> {
+                self.visits += 1;
+                *self.balance += amount;
+                self.log.push(amount);
+                Ok(*self.balance)
+            }
+
+            async fn pay_and_fail(&mut self, amount: i64) -> Result<i64> {
+                self.pay(amount).await?;
+                Err(Error::invalid("no"))
+            }
+
+            async fn pay_and_panic(&mut self, amount: i64) -> Result<i64> {
+                self.pay(amount).await?;
+                panic!("oh no");
+            }
+
+            async fn pay_save_and_fail(&mut self, first: i64, second: i64) -> Result<i64> {
+                self.pay(first).await?;
+                self.save().await?;
+                self.pay_and_fail(second).await
+            }
+
+            async fn save_that_fails(&mut self, amount: i64) -> Result<(bool, i64)> {
+                self.pay(amount).await?;
+                let is_saved = self.save().await.is_ok();
+                Ok((is_saved, *self.balance))
+            }
+
+            async fn touch(&mut self) -> Result<()> {
+                *self.balance += 0;
+                Ok(())
+            }
+        }
+    };
+}
+
+account!(Kept, "persisted");
+account!(Replicated, "volatile");
+account!(Fleeting, "none");
+
+async fn start() -> TestNode {
+    TestNode::start(|node| node.actor::<Kept>().actor::<Replicated>().actor::<Fleeting>()).await.unwrap()
+}
+
+fn all(node: &TestNode) -> [AccountRef; 3] {
+    ["Kept", "Replicated", "Fleeting"].map(|name| node.actor_named(name, "alice").unwrap())
+}
+
+#[tokio::test]
+async fn what_a_turn_changes_is_there_in_the_next() {
+    let node = start().await;
+    for account in all(&node) {
+        assert_eq!(account.balance().await.unwrap(), 0);
+        assert_eq!(account.pay(5).await.unwrap(), 5);
+        assert_eq!(account.pay(-2).await.unwrap(), 3);
+        assert_eq!(account.balance().await.unwrap(), 3);
+    }
+}
+
+#[tokio::test]
+async fn persisted_state_survives_a_stop_and_a_kill_and_the_others_do_not() {
+    let mut node = start().await;
+    for account in all(&node) {
+        account.pay(5).await.unwrap();
+    }
+    node.kill().await.unwrap();
+    let [kept, replicated, fleeting] = all(&node);
+    assert_eq!(kept.balance().await.unwrap(), 5);
+    assert_eq!(replicated.balance().await.unwrap(), 0);
+    assert_eq!(fleeting.balance().await.unwrap(), 0);
+    kept.pay(1).await.unwrap();
+    node.restart().await.unwrap();
+    assert_eq!(all(&node)[0].balance().await.unwrap(), 6);
+}
+
+#[tokio::test]
+async fn an_error_drops_the_changes_and_keeps_the_rest_of_the_object() {
+    let node = start().await;
+    for account in all(&node) {
+        account.pay(5).await.unwrap();
+        assert_eq!(account.pay_and_fail(100).await.unwrap_err().kind(), ErrorKind::Invalid);
+        assert_eq!(account.balance().await.unwrap(), 5);
+        assert_eq!(account.visits().await.unwrap(), 2);
+        assert_eq!(account.pay(1).await.unwrap(), 6);
+    }
+}
+
+#[tokio::test]
+async fn a_panic_fails_its_call_and_resets_the_actor() {
+    let node = start().await;
+    for account in all(&node) {
+        account.pay(5).await.unwrap();
+        let error = account.pay_and_panic(100).await.unwrap_err();
+        assert!(error.to_string().contains("panicked: oh no"), "{error}");
+        assert_eq!(account.balance().await.unwrap(), 5);
+        assert_eq!(account.visits().await.unwrap(), 0);
+        assert_eq!(account.pay(1).await.unwrap(), 6);
+    }
+}
+
+#[tokio::test]
+async fn a_save_in_the_middle_commits_what_is_there() {
+    let mut node = start().await;
+    let account = all(&node)[0].clone();
+    account.pay_save_and_fail(5, 100).await.unwrap_err();
+    assert_eq!(account.balance().await.unwrap(), 5);
+    node.kill().await.unwrap();
+    assert_eq!(all(&node)[0].balance().await.unwrap(), 5);
+}
+
+#[tokio::test]
+async fn a_failed_save_leaves_memory_as_it_is_stored() {
+    let mut node = start().await;
+    for account in all(&node) {
+        account.pay(5).await.unwrap();
+        node.fail_next_commit();
+        assert_eq!(account.save_that_fails(100).await.unwrap(), (false, 5));
+        assert_eq!(account.balance().await.unwrap(), 5);
+        assert_eq!(account.save_that_fails(1).await.unwrap(), (true, 6));
+        node.fail_next_commit();
+        assert_eq!(account.pay(100).await.unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!(account.balance().await.unwrap(), 6);
+    }
+    node.kill().await.unwrap();
+    assert_eq!(all(&node)[0].balance().await.unwrap(), 6);
+}
+
+#[tokio::test]
+async fn nothing_is_written_when_nothing_has_changed() {
+    let node = start().await;
+    let account = all(&node)[0].clone();
+    account.pay(5).await.unwrap();
+    let syncs = node.disk().syncs();
+    account.balance().await.unwrap();
+    account.touch().await.unwrap();
+    account.pay_and_fail(100).await.unwrap_err();
+    assert_eq!(node.disk().syncs(), syncs);
+    account.pay(1).await.unwrap();
+    assert!(node.disk().syncs() > syncs);
+}
