@@ -3,7 +3,7 @@ use std::sync::Arc;
 use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::{ActorId, Result};
 use mainstay_replica::{Host, Replica};
-use mainstay_runtime::{Directory, Proxy, Services, SharedInterface};
+use mainstay_runtime::{Actor, Actors, Directory, Proxy, Services, SharedInterface};
 use parking_lot::Mutex;
 use tokio::sync::OnceCell;
 
@@ -78,6 +78,31 @@ impl Node {
     /// [`ACTOR_ID_BYTES_MAX`](mainstay_core::ACTOR_ID_BYTES_MAX).
     pub fn actor_named<P: Proxy>(&self, name: &str, id: impl Into<ActorId>) -> Result<P> {
         self.inner.services.actor_named(name, id)
+    }
+
+    /// All actors of a type: to list them, or to remove one.
+    ///
+    /// # Errors
+    /// `NotFound` if the type is not served here.
+    pub fn actors<A: Actor>(&self) -> Result<Actors> {
+        self.inner.services.actors::<A>()
+    }
+
+    /// All actors of a type by its name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such type, `Invalid` if it is a service.
+    pub fn actors_named(&self, name: &str) -> Result<Actors> {
+        self.inner.services.actors_named(name)
+    }
+
+    /// Takes an actor out of memory, when those who came before have had their turns. Its state stays. One that is not in
+    /// memory is fine.
+    ///
+    /// # Errors
+    /// `NotFound` if the type is not served here; those of a call.
+    pub async fn deactivate_actor<A: Actor>(&self, id: impl Into<ActorId>) -> Result<()> {
+        self.actors::<A>()?.deactivate(id).await
     }
 
     /// Stops in order: no call is admitted any more, `run` of every partition is cancelled, what is under way gets a few

@@ -219,14 +219,18 @@ impl Directory {
         }
     }
 
-    fn by_name(&self, name: &str, wanted: &Wanted<'_>) -> Result<&Known> {
-        let served = self.services.get(name).ok_or_else(|| {
+    fn known(&self, name: &str) -> Result<&Known> {
+        self.services.get(name).ok_or_else(|| {
             let known: Vec<_> = self.services.keys().copied().collect();
             Error::new(
                 ErrorKind::NotFound,
                 format!("there is no service {name:?} on this node: it has {}", or_none(&known)),
             )
-        })?;
+        })
+    }
+
+    fn by_name(&self, name: &str, wanted: &Wanted<'_>) -> Result<&Known> {
+        let served = self.known(name)?;
         if served.service.kind != wanted.kind {
             let way = match served.service.kind {
                 ServiceKind::Stateful => "a service: call it by `service_named`",
@@ -287,6 +291,14 @@ impl Router for Directory {
             .partition_of(key)
             .map_err(|error| Error::new(error.kind(), format!("service {}: {error}", served.service.name)))?;
         Ok(served.slots[index as usize].address().clone())
+    }
+
+    fn actor_partitions(&self, service: &str) -> Result<Vec<Arc<Address>>> {
+        let served = self.known(service)?;
+        if served.service.kind != ServiceKind::Actors {
+            return Err(Error::invalid(format!("{service} is a service, and has no actors")));
+        }
+        Ok(served.slots.iter().map(|slot| slot.address().clone()).collect())
     }
 
     fn route(&self, address: &Address) -> Result<Route> {

@@ -1,3 +1,5 @@
+pub(crate) mod removal;
+
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -190,7 +192,7 @@ impl<T: Actor> ActorCell<T> {
         let held = if inner.object.is_some() { inner.take(self, false) } else { None };
         drop(inner);
         match held {
-            Some(held) => drop(self.site.hall.scope.spawn(deactivation::leave(held))),
+            Some(held) => drop(self.site.hall.scope.spawn(deactivation::leave(held, None))),
             None => self.site.emptied.notify_waiters(),
         }
     }
@@ -222,6 +224,15 @@ impl<T: Actor> ActorCell<T> {
 }
 
 impl<T: Actor> Inner<T> {
+    /// Notes that a call has come; true if it is a use of the actor.
+    fn note_use(&mut self, cell: &ActorCell<T>, call: &Call) -> bool {
+        let is_use = call.method.source().counts_as_use();
+        if is_use {
+            self.used = cell.site.hall.population.stamp();
+        }
+        is_use
+    }
+
     fn is_idle(&self, before: u64) -> bool {
         let is_idle = !self.is_closed && self.running == Running::Nobody && self.queue.is_empty();
         is_idle && (self.object.is_none() || self.used < before)
@@ -304,18 +315,33 @@ impl<T: Actor> Held<T> {
     /// Gives back an actor that has left memory, and takes its place out of the hall unless somebody waits for it. True if
     /// somebody does.
     pub(crate) fn retire(mut self) -> bool {
+        self.leave_hall(|inner| inner.is_closed |= inner.queue.is_empty());
+        self.put_back()
+    }
+
+    /// [`retire`](Held::retire) for an actor that is deleted: whoever waits is told why it is in vain.
+    pub(crate) fn retire_for_good(mut self, why: impl Fn() -> Error) -> bool {
+        let mut waiting = VecDeque::new();
+        self.leave_hall(|inner| {
+            inner.is_closed = true;
+            waiting = std::mem::take(&mut inner.queue);
+        });
+        waiting.into_iter().for_each(|letter| letter.outlive(why()));
+        self.put_back()
+    }
+
+    fn leave_hall(&mut self, close: impl FnOnce(&mut Inner<T>)) {
         drop(self.object.take());
         let cell = &self.cell;
         let close = || {
             let mut inner = cell.inner.lock();
-            inner.is_closed |= inner.queue.is_empty();
+            close(&mut inner);
             inner.is_closed
         };
         match cell.site.hall.hall::<T>() {
             Some(hall) => hall.remove_if(cell, close),
             None => _ = close(),
         }
-        self.put_back()
     }
 
     fn put_back(&mut self) -> bool {
@@ -377,12 +403,10 @@ impl<T: Actor> Host for ActorCell<T> {
         if inner.is_closed {
             return Start::Gone(method, call);
         }
-        if call.is_use {
-            inner.used = self.site.hall.population.stamp();
-        }
+        let is_use = inner.note_use(&self, &call);
         // A chain that has the actor already does not wait behind those who wait for it to end.
         let is_first = inner.queue.is_empty() || call.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
-        if is_first && let Some(held) = inner.share(&self, call.is_use) {
+        if is_first && let Some(held) = inner.share(&self, is_use) {
             drop(inner);
             return Start::Turn(Box::pin(work::shared_call(held, method, call)));
         }
@@ -405,11 +429,9 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
         if inner.is_closed {
             return Start::Gone(method, call);
         }
-        if call.is_use {
-            inner.used = self.site.hall.population.stamp();
-        }
+        let is_use = inner.note_use(&self, &call);
         if inner.queue.is_empty()
-            && let Some(held) = inner.take(&self, call.is_use)
+            && let Some(held) = inner.take(&self, is_use)
         {
             drop(inner);
             return Start::Turn(Box::pin(work::exclusive_call(held, method, call)));

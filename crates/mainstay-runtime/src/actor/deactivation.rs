@@ -12,18 +12,19 @@ use crate::actor::presence::Active;
 use crate::actor::site::Site;
 use crate::actor::work::{ended, in_turn, submit};
 use crate::call::arrival::Deadline;
+use crate::call::chain::Link;
 use crate::call::current::{Current, TurnKind};
 
 /// Takes an actor out of memory that is held by one alone, and its place out of the hall unless somebody waits for it.
 /// True if somebody does: the actor is activated anew for them.
-pub(crate) async fn leave<T: Actor>(mut held: Held<T>) -> bool {
+pub(crate) async fn leave<T: Actor>(mut held: Held<T>, chain: Option<Arc<Link>>) -> bool {
     settle(held.site()).await;
-    deactivate(&mut held).await;
+    deactivate(&mut held, chain).await;
     held.retire()
 }
 
 /// Waits until everything that the actor has done is durable, or is known not to be.
-pub(crate) async fn settle(site: &Arc<Site>) {
+async fn settle(site: &Arc<Site>) {
     while let Some(hold) = site.gate.hold(site, site.gate.failures()) {
         // Whoever made the turn is told; what matters here is that it is over.
         let _ = hold.opened().await;
@@ -31,8 +32,8 @@ pub(crate) async fn settle(site: &Arc<Site>) {
 }
 
 /// Runs what an actor does when it leaves memory, and drops it. One that is not what is stored, because a commit has failed,
-/// is only dropped.
-pub(crate) async fn deactivate<T: Actor>(held: &mut Held<T>) {
+/// is only dropped. The chain is what led to it, if that was a call.
+pub(crate) async fn deactivate<T: Actor>(held: &mut Held<T>, chain: Option<Arc<Link>>) {
     let Some(Object { active, failures }) = held.object.take() else { return };
     let site = held.site().clone();
     if failures != site.gate.failures() {
@@ -42,7 +43,7 @@ pub(crate) async fn deactivate<T: Actor>(held: &mut Held<T>) {
     // Whoever shared it has ended, because it is held by one alone.
     let Some(Active { mut actor, presence }) = Arc::into_inner(active) else { return };
     let grace = site.hall.settings.deactivation_grace;
-    let current = Current::new(Some(site.clone()), "deactivate", None, Deadline::new(grace, None));
+    let current = Current::new(Some(site.clone()), "deactivate", chain, Deadline::new(grace, None));
     let mut current = Some(current.of_kind(TurnKind::Deactivation));
     match time::timeout(grace, in_turn(&mut current, (hooks.deactivate)(&mut actor))).await {
         Ok(Ok(())) => {
@@ -78,7 +79,7 @@ where
                     let Some(next) = actors.lock().next() else { return };
                     let Some(held) = take(next) else { continue };
                     let cell = held.cell().clone();
-                    if leave(held).await {
+                    if leave(held, None).await {
                         let scope = cell.site().hall.scope.clone();
                         drop(scope.spawn(cell.drained()));
                     }

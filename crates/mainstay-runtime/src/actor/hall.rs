@@ -14,8 +14,10 @@ use parking_lot::RwLock;
 use crate::actor::Actor;
 use crate::actor::activation::{ActorOptions, CommitFaults};
 use crate::actor::cell::ActorCell;
+use crate::actor::cell::removal::Removable;
 use crate::actor::collection;
 use crate::actor::deactivation::leave_each;
+use crate::actor::enumeration::{ActorInfo, ActorReminder};
 use crate::actor::population::Population;
 use crate::actor::presence::Active;
 use crate::actor::seat::Seat;
@@ -260,12 +262,21 @@ pub(crate) trait Seats: Send + Sync {
     ///
     /// `None` if the actors have left this node, and are to be looked for again.
     fn seat(&self, id: &ActorId, interface: TypeId, name: &'static str) -> Result<Option<Seat>>;
+
+    /// Actors that exist, active or not, in the order of their ids, after one of them if there is one.
+    fn list(&self, after: Option<&ActorId>, limit: usize) -> Result<Vec<ActorInfo>>;
+
+    /// Reminders of all actors, in the order of ids and names, after one of them if there is one.
+    fn reminders(&self, after: Option<(&ActorId, &str)>, limit: usize) -> Result<Vec<ActorReminder>>;
 }
 
 impl<T: Actor> Seats for Hall<T> {
     fn seat(&self, id: &ActorId, interface: TypeId, name: &'static str) -> Result<Option<Seat>> {
         let Some(cell) = self.cell(id) else { return Ok(None) };
         let site = cell.site().clone();
+        if interface == TypeId::of::<dyn Removable>() {
+            return Ok(Some(Seat { site, object: Box::new(cell as Arc<dyn Removable>) }));
+        }
         let object = self.interfaces.object(interface, cell).ok_or_else(|| {
             Error::invalid(format!(
                 "{} does not implement the interface of `{name}`: add it to its attribute",
@@ -273,5 +284,16 @@ impl<T: Actor> Seats for Hall<T> {
             ))
         })?;
         Ok(Some(Seat { site, object }))
+    }
+
+    fn list(&self, after: Option<&ActorId>, limit: usize) -> Result<Vec<ActorInfo>> {
+        let ids = self.core.store()?.actors(after, limit)?;
+        let is_active = |id: &ActorId| self.known_cell(id).is_some_and(|cell| cell.is_active());
+        Ok(ids.into_iter().map(|id| ActorInfo { is_active: is_active(&id), id }).collect())
+    }
+
+    fn reminders(&self, after: Option<(&ActorId, &str)>, limit: usize) -> Result<Vec<ActorReminder>> {
+        let reminders = self.core.store()?.all_reminders(after, limit)?;
+        Ok(reminders.into_iter().map(|(actor, reminder)| ActorReminder { actor, reminder }).collect())
     }
 }

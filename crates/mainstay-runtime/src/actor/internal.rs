@@ -26,29 +26,8 @@ where
     T: Actor,
     F: for<'a> FnOnce(&'a mut T) -> TurnFuture<'a> + Send + 'static,
 {
-    run(cell, method, work, true).await
-}
-
-/// [`run_turn`] for a turn that does not keep the actor from being idle, such as that of a timer. It is not deactivated
-/// while the turn runs.
-///
-/// # Errors
-/// As [`run_turn`].
-pub(crate) async fn run_unused_turn<T, F>(cell: &Arc<ActorCell<T>>, method: &'static Method, work: F) -> Result<()>
-where
-    T: Actor,
-    F: for<'a> FnOnce(&'a mut T) -> TurnFuture<'a> + Send + 'static,
-{
-    run(cell, method, work, false).await
-}
-
-async fn run<T, F>(cell: &Arc<ActorCell<T>>, method: &'static Method, work: F, is_use: bool) -> Result<()>
-where
-    T: Actor,
-    F: for<'a> FnOnce(&'a mut T) -> TurnFuture<'a> + Send + 'static,
-{
     let mut deadline = Deadline::never();
-    let call = Call { method, chain: None, deadline, key: None, is_use };
+    let call = Call { method, chain: None, deadline, key: None };
     let site = cell.site().clone();
     let subject = Subject { method: method.name(), whom: &*site };
     let finished = match cell.clone().exclusive::<Result<()>, _>(Work { work, target: PhantomData }, call) {

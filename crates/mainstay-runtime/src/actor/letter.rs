@@ -29,6 +29,16 @@ pub(crate) trait Letter<T: Actor>: Send {
 
     /// Ends it without a turn.
     fn refuse(self: Box<Self>, error: Error);
+
+    /// Ends it without a turn because the actor has been deleted; the error is for those who wanted it.
+    fn outlive(self: Box<Self>, error: Error) {
+        self.refuse(error);
+    }
+
+    /// True if it takes the actor out of memory because the actor has asked for that.
+    fn is_departure(&self) -> bool {
+        false
+    }
 }
 
 /// Where the answer to a waiting call goes.
@@ -44,11 +54,11 @@ impl<R> ReplyTo<R> {
         (Self { answer: sender, is_claimed: is_claimed.clone() }, Queued { answer, is_claimed })
     }
 
-    fn claim(&self) -> bool {
+    pub(crate) fn claim(&self) -> bool {
         !self.answer.is_closed() && !self.is_claimed.swap(true, Ordering::AcqRel)
     }
 
-    fn send(self, finished: Finished<R>) {
+    pub(crate) fn send(self, finished: Finished<R>) {
         // An error means that the caller is gone.
         let _ = self.answer.send(finished);
     }
@@ -88,7 +98,7 @@ impl<T: Actor, R: Outcome, M: ExclusiveMethod<T, R>> Letter<T> for ExclusiveLett
     }
 
     fn is_use(&self) -> bool {
-        self.call.is_use
+        self.call.method.source().counts_as_use()
     }
 
     fn claim(&self) -> bool {
@@ -114,7 +124,7 @@ impl<T: Actor, R: Outcome, M: SharedMethod<T, R>> Letter<T> for SharedLetter<R, 
     }
 
     fn is_use(&self) -> bool {
-        self.call.is_use
+        self.call.method.source().counts_as_use()
     }
 
     fn claim(&self) -> bool {

@@ -27,6 +27,8 @@ pub(crate) mod work;
 pub(crate) mod activation;
 pub(crate) mod collection;
 pub(crate) mod deactivation;
+pub(crate) mod deletion;
+pub(crate) mod enumeration;
 pub(crate) mod population;
 pub(crate) mod presence;
 

@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use mainstay_core::Result;
+use mainstay_core::{Error, Result};
 
 use crate::actor::gate;
 use crate::actor::site::Site;
@@ -15,6 +15,9 @@ use crate::call::current::{self, TurnKind};
 pub(crate) async fn save<T: Actor>(actor: &mut T, site: &Arc<Site>) -> Result<()> {
     if current::kind() == Some(TurnKind::Deactivation) {
         return Err(current::leaving(site));
+    }
+    if current::changed(|writes| writes.is_deleted().then_some(())).is_some() {
+        return Err(Error::invalid(format!("{site} is deleted with this turn, and there is nothing to save of it")));
     }
     let result = commit(actor, site).await;
     if result.is_err() {

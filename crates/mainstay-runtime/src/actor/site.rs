@@ -8,6 +8,7 @@ use mainstay_core::{ActorId, Result};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use crate::actor::cell::removal::Removable;
 use crate::actor::gate::Gate;
 use crate::actor::hall::HallCore;
 use crate::call::chain::Link;
@@ -24,11 +25,11 @@ pub(crate) struct Site {
     /// How many bytes of its state are in memory, as they are stored.
     weight: AtomicU64,
     /// The cell with the actor.
-    cell: Weak<dyn Any + Send + Sync>,
+    cell: Weak<dyn Removable>,
 }
 
 impl Site {
-    pub(crate) fn new(id: ActorId, hall: Arc<HallCore>, cell: Weak<dyn Any + Send + Sync>) -> Self {
+    pub(crate) fn new(id: ActorId, hall: Arc<HallCore>, cell: Weak<dyn Removable>) -> Self {
         Self {
             id,
             hall,
@@ -46,7 +47,15 @@ impl Site {
 
     /// The cell, if it is one of this type.
     pub(crate) fn cell<C: Send + Sync + 'static>(&self) -> Option<Arc<C>> {
-        self.cell.upgrade()?.downcast().ok()
+        let cell: Arc<dyn Any + Send + Sync> = self.cell.upgrade()?;
+        cell.downcast().ok()
+    }
+
+    /// Takes the actor out of memory when the turns under way have ended.
+    pub(crate) fn depart(&self) {
+        if let Some(cell) = self.cell.upgrade() {
+            cell.depart();
+        }
     }
 
     /// Notes that a part of its state in memory has grown or shrunk. What is counted is the size as it is stored.

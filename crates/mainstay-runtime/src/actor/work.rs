@@ -11,6 +11,7 @@ use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer};
 
 use crate::actor::cell::{Held, Object};
+use crate::actor::deletion;
 use crate::actor::gate::{self, Hold, Output};
 use crate::actor::presence::Active;
 use crate::actor::site::Site;
@@ -83,7 +84,7 @@ where
         Ok(writes) => writes,
         Err(error) => return (Finished::failed(error), held.give_back()),
     };
-    let Call { method: called, chain, deadline, key, .. } = call;
+    let Call { method: called, chain, deadline, key } = call;
     let failures = site.gate.failures();
     if let Some(key) = &key {
         match known_answer::<R::Reply>(&site, key, called.name()) {
@@ -140,6 +141,9 @@ where
     if let Some(object) = &mut held.object {
         // It may have been read anew in the turn, after a save that failed.
         object.failures = failures;
+    }
+    if changes.as_ref().is_some_and(ActorWrites::is_deleted) {
+        return deletion::with_turn(held, failures, outputs, reply).await;
     }
     let sealed = gather(&mut writes, changes)
         .and_then(|()| seal(&mut held, &mut writes))

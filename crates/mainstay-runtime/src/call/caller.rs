@@ -6,6 +6,7 @@ use arc_swap::ArcSwapOption;
 use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, Error, Result};
 
+use crate::actor::cell::removal::{Removable, Removal};
 use crate::actor::seat::Seat;
 use crate::actor::site::Site;
 use crate::call::arrival::{Call, Deadline, Method};
@@ -100,6 +101,18 @@ impl Caller {
         }
     }
 
+    /// Removes the actor.
+    pub(crate) async fn remove(&self, removal: Removal) -> Result<()> {
+        static DEACTIVATE: Method = Method::new("Actor", "deactivate");
+        static DELETE: Method = Method::new("Actor", "delete");
+        if self.target.actor.is_none() {
+            return Err(Error::invalid(format!("{} is no actor: only actors can be removed", self.target)));
+        }
+        let method = if removal == Removal::Delete { &DELETE } else { &DEACTIVATE };
+        self.call::<dyn Removable, Result<()>, _>(method, removal, |place, removal, call| place.remove(removal, call))
+            .await
+    }
+
     async fn begin<'c, O, R, A>(
         &'c self,
         method: &'static Method,
@@ -121,7 +134,7 @@ impl Caller {
         self.check_key()?;
         let mut deadline = Deadline::new(self.timeout, at_most);
         let (mut arguments, mut call) =
-            (arguments, Call { method, chain: chain.clone(), deadline, key: self.key.clone(), is_use: true });
+            (arguments, Call { method, chain: chain.clone(), deadline, key: self.key.clone() });
         loop {
             let entry = match self.seated::<O>() {
                 Some(entry) => entry,
