@@ -35,6 +35,9 @@ mod slot;
 
 pub use actor::activation::{ActorOptions, CommitFaults};
 pub use actor::cell::ActorCell;
+pub use actor::enumeration::{
+    ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_DEFAULT, PAGE_MAX, Page,
+};
 pub use actor::settings::{ActorSettings, ReminderSettings};
 pub use actor::{
     Actor, ActorOpening, Context, Kept, Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook,

@@ -51,3 +51,4 @@ pub use mainstay_macros::Actor;
 pub use mainstay_runtime::{
     Actor, ActorOptions, ActorSettings, Context, Deferred, Lifecycle, Remindable, Responder, State, TurnInfo, deferred,
 };
+pub use mainstay_runtime::{ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_MAX, Page};

@@ -68,8 +68,7 @@ impl<T: Actor> ActorActivation<T> {
         if store.epoch() != place.epoch {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
-        let core = HallCore::new(place, store, scope.clone());
-        let hall = Arc::new(Hall::<T>::new(Arc::new(core)));
+        let hall = Hall::<T>::open(HallCore::new(place, store, scope.clone()));
         let opened = Arc::new(Opened { tenant: Tenant::Actors(hall.clone()), scope });
         Ok(Box::new(Self { hall, opened, tasks }))
     }

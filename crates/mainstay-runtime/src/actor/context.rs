@@ -20,6 +20,10 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
     /// Who this is.
     pub fn id(&self) -> &ActorId {
         &self.site.id

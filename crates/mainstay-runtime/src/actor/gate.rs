@@ -117,6 +117,7 @@ impl Gate {
     /// That of the last commit that failed.
     async fn drive(site: Arc<Site>) -> Result<(), Arc<Error>> {
         let gate = &site.gate;
+        let driving = Driving { gate };
         let mut failed = Ok(());
         loop {
             let writes = {
@@ -126,6 +127,8 @@ impl Gate {
                     Some(sealed) => sealed.writes.clone(),
                     None => {
                         inner.is_driven = false;
+                        drop(inner);
+                        std::mem::forget(driving);
                         return failed;
                     }
                 }
@@ -214,6 +217,24 @@ pub(crate) fn submit(
             drop(site.hall.scope.spawn(driving));
             hold
         }
+    }
+}
+
+/// A commit that is under way. If it is given up, because the partition is closed, so is everything behind it: whoever
+/// waits is told that nobody knows what became of it.
+struct Driving<'g> {
+    gate: &'g Gate,
+}
+
+impl Drop for Driving<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.gate.inner.lock();
+        self.gate.failures.fetch_add(1, Ordering::AcqRel);
+        inner.is_driven = false;
+        let given_up = [inner.under_way.take(), inner.next.take()];
+        drop(inner);
+        // Outside of the lock, because it wakes others.
+        drop(given_up);
     }
 }
 

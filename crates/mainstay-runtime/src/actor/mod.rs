@@ -25,7 +25,12 @@ pub(crate) mod work;
 
 // How actors come and go.
 pub(crate) mod activation;
+pub(crate) mod collection;
 pub(crate) mod deactivation;
+pub(crate) mod deletion;
+pub(crate) mod enumeration;
+pub(crate) mod population;
+pub(crate) mod presence;
 
 pub use context::Context;
 pub use definition::Actor;

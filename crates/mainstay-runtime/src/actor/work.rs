@@ -11,12 +11,14 @@ use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer};
 
 use crate::actor::cell::{Held, Object};
+use crate::actor::deletion;
 use crate::actor::gate::{self, Hold, Output};
+use crate::actor::presence::Active;
 use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal, TurnInfo};
 use crate::call::arrival::Call;
 use crate::call::contract::{Outcome, Reply};
-use crate::call::current::Current;
+use crate::call::current::{Current, TurnKind};
 use crate::call::finished::{Answer, Finished};
 use crate::call::host::{ExclusiveMethod, SharedMethod};
 use crate::call::turn::panic_text;
@@ -144,6 +146,9 @@ where
         // It may have been read anew in the turn, after a save that failed.
         object.failures = failures;
     }
+    if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
+        return deletion::with_turn(held, failures, outputs, reply).await;
+    }
     let sealed = gather(&mut writes, changes)
         .and_then(|()| seal(&mut held, &mut writes))
         .and_then(|()| record_answer(&site, key.as_deref(), called.name(), &reply, &mut writes));
@@ -185,9 +190,9 @@ where
         held.cell().clone().drained().await;
     }
     let Call { method: called, chain, deadline, .. } = call;
-    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline));
+    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline).of_kind(TurnKind::Shared));
     let Some(object) = &held.object else { return (Finished::failed(missing(&site)), held.give_back()) };
-    let actor = &*object.actor;
+    let actor = &object.active.actor;
     let info = TurnInfo { method: called.name(), is_exclusive: false };
     let outcome = in_turn(&mut current, async {
         if let Some(hooks) = &T::LIFECYCLE {
@@ -232,7 +237,7 @@ where
 }
 
 /// Runs the method of a turn; an error is the text of its panic.
-async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = R>) -> Result<R, String> {
+pub(crate) async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = R>) -> Result<R, String> {
     let mut method = pin!(method);
     poll_fn(|cx| {
         // A method that has panicked is not polled again, and the object that it has seen is dropped.
@@ -246,14 +251,14 @@ async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = 
     .await
 }
 
-fn ended(current: Option<Current>) -> (Vec<Output>, u64, Option<Box<ActorWrites>>) {
+pub(crate) fn ended(current: Option<Current>) -> (Vec<Output>, u64, Option<Box<ActorWrites>>) {
     // It is there: whoever polls a turn puts it back.
     current
         .map(|mut current| (std::mem::take(&mut current.outputs), current.failures, current.writes.take()))
         .unwrap_or_default()
 }
 
-async fn submit(
+pub(crate) async fn submit(
     site: &Arc<Site>,
     failures: u64,
     writes: Option<Box<ActorWrites>>,
@@ -269,16 +274,26 @@ async fn submit(
 
 /// Makes the object. Returns what its activation has changed.
 async fn activate<T: Actor>(held: &mut Held<T>) -> Result<Option<Box<ActorWrites>>> {
-    let site = &held.site().clone();
-    let failures = site.gate.failures();
     held.object = None;
+    let site = held.site().clone();
+    let activated = make(held, &site).await;
+    if activated.is_err() {
+        // What it has read of its state is not in memory.
+        site.unload();
+    }
+    activated
+}
+
+async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<Box<ActorWrites>>> {
+    let failures = site.gate.failures();
     let mut writes = None;
     if !site.gate.is_known(site)? {
         Seal { site, writes: &mut writes }.writes().mark_known();
     }
     let mut actor = T::open(&ActorOpening { site, is_undone: false })?;
     if let Some(hooks) = &T::LIFECYCLE {
-        let mut current = Some(Current::new(Some(site.clone()), "activate", None, site.hall.activation_deadline()));
+        let current = Current::new(Some(site.clone()), "activate", None, site.hall.activation_deadline());
+        let mut current = Some(current.of_kind(TurnKind::Activation));
         let outcome = in_turn(&mut current, (hooks.activate)(&mut actor)).await;
         let (outputs, _, changes) = ended(current);
         let result =
@@ -293,7 +308,7 @@ async fn activate<T: Actor>(held: &mut Held<T>) -> Result<Option<Box<ActorWrites
             drop(submit(site, failures, writes.take(), outputs).await);
         }
     }
-    held.object = Some(Object { actor: Arc::new(actor), failures });
+    held.object = Some(Object { active: Arc::new(Active::new(actor, site)), failures });
     Ok(writes)
 }
 

@@ -8,6 +8,7 @@ use arc_swap::ArcSwapOption;
 use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, Error, Result};
 
+use crate::actor::cell::removal::{Removable, Removal};
 use crate::actor::seat::Seat;
 use crate::call::arrival::{Call, Deadline, Method};
 use crate::call::contract::{Outcome, Reply};
@@ -181,6 +182,18 @@ impl Caller {
         Ok(Begun { caller: self, method, deadline, turn, awaiting })
     }
 
+    /// Removes the actor.
+    pub(crate) async fn remove(&self, removal: Removal) -> Result<()> {
+        static DEACTIVATE: Method = Method::new("Actor", "deactivate");
+        static DELETE: Method = Method::new("Actor", "delete");
+        if !matches!(self.target.whom, Whom::Actor { .. }) {
+            return Err(Error::invalid(format!("{} is no actor: only actors can be removed", self.target)));
+        }
+        let method = if removal == Removal::Delete { &DELETE } else { &DEACTIVATE };
+        self.call::<dyn Removable, Result<()>, _>(method, removal, |place, removal, call| place.remove(removal, call))
+            .await
+    }
+
     async fn begin<'c, O, R, A>(
         &'c self,
         method: &'static Method,
@@ -266,12 +279,17 @@ impl Caller {
                 return Ok((desk.object::<O>().ok_or_else(strange)?, Ground::Pool(desk.scope().clone())));
             }
         };
-        let Route::Local(slot) = router.route(address)?;
-        let ticket = slot.enter(method.name(), deadline).await?;
-        let Whom::Actor { id, .. } = &target.whom else {
-            return Ok((ticket.object::<O>().ok_or_else(strange)?, Ground::Partition(ticket)));
+        let seat = loop {
+            let Route::Local(slot) = router.route(address)?;
+            let ticket = slot.enter(method.name(), deadline).await?;
+            let Whom::Actor { id, .. } = &target.whom else {
+                return Ok((ticket.object::<O>().ok_or_else(strange)?, Ground::Partition(ticket)));
+            };
+            // A hall that is closed has been taken out of its slot before, and so the next look waits for another.
+            if let Some(seat) = ticket.seat(id, TypeId::of::<O>(), method.name())? {
+                break seat;
+            }
         };
-        let seat = ticket.seat(id, TypeId::of::<O>(), method.name())?;
         let object = seat.object::<O>().ok_or_else(strange)?;
         let site = seat.site.clone();
         target.seat.store(Some(Arc::new(seat)));
