@@ -10,6 +10,7 @@ use mainstay_state::actor::{ActorStore, ActorWrites};
 use parking_lot::RwLock;
 
 use crate::actor::Actor;
+use crate::actor::alarm::Bell;
 use crate::actor::cell::ActorCell;
 use crate::actor::deactivation;
 use crate::actor::seat::Seat;
@@ -33,6 +34,10 @@ pub(crate) struct HallCore {
     pub(crate) overlap: bool,
     /// Where their turns and commits run.
     pub(crate) scope: Scope,
+    /// Whether they handle reminders.
+    pub(crate) is_remindable: bool,
+    /// Wakes the alarm when a reminder is set.
+    pub(crate) bell: Bell,
 }
 
 impl HallCore {
