@@ -40,8 +40,9 @@ pub use actor::enumeration::{
 };
 pub use actor::settings::{ActorSettings, ReminderSettings};
 pub use actor::{
-    Actor, ActorOpening, Context, Kept, Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook,
-    Remindable, Seal, State, TurnInfo,
+    Actor, ActorOpening, CONTINUATIONS_PER_ACTOR_MAX, Context, ContinuationMethod, Kept, Lifecycle, LifecycleHooks,
+    NoLifecycle, NotRemindable, Probe, Remind, RemindHook, Remindable, Seal, State, TIMERS_PER_ACTOR_MAX, Timer,
+    TimerMethod, TurnInfo,
 };
 pub use call::arrival::{Call, Method};
 pub use call::caller::{CALL_TIMEOUT_DEFAULT, Caller};

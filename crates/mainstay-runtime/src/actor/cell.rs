@@ -147,9 +147,24 @@ impl<T: Actor> ActorCell<T> {
         )
     }
 
+    /// Puts a letter in line that is no call, whatever the mailbox holds: who sends such has a limit of its own. False if the
+    /// actor has left this place.
+    pub(crate) fn post(self: &Arc<Self>, letter: Box<dyn Letter<T>>) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.is_closed {
+            return false;
+        }
+        inner.queue.push_back(letter);
+        drop(inner);
+        // Whoever has the actor sees to who waits; this is for when nobody has it.
+        let cell = self.clone();
+        drop(self.site.hall.scope.spawn(async move { cell.drained().await }));
+        true
+    }
+
     /// Why a call may not wait in line.
     fn refusal(&self, inner: &Inner<T>, call: &Call) -> Option<Error> {
-        if inner.queue.len() >= self.site.hall.settings.mailbox {
+        if call.method.source().is_limited_by_mailbox() && inner.queue.len() >= self.site.hall.settings.mailbox {
             return Some(self.overloaded(call));
         }
         let chain = call.chain.as_ref()?;
@@ -185,6 +200,17 @@ impl<T: Actor> ActorCell<T> {
     pub(crate) fn is_active(&self) -> bool {
         let inner = self.inner.lock();
         inner.object.is_some() || inner.running != Running::Nobody
+    }
+
+    /// Drops an idle object that a failed commit has made worthless, and with it what it has started.
+    pub(crate) fn shed(&self) {
+        let failures = self.site.gate.failures();
+        let mut inner = self.inner.lock();
+        let is_stale = inner.object.as_ref().is_some_and(|object| object.failures != failures);
+        let stale = if is_stale && inner.running == Running::Nobody { inner.object.take() } else { None };
+        drop(inner);
+        // Outside of the lock, because it runs code of others.
+        drop(stale);
     }
 
     /// Lets the actor of a closed place go.

@@ -13,6 +13,7 @@ use parking_lot::RwLock;
 
 use crate::actor::Actor;
 use crate::actor::activation::{ActorOptions, CommitFaults};
+use crate::actor::alarm::Bell;
 use crate::actor::cell::ActorCell;
 use crate::actor::cell::removal::Removable;
 use crate::actor::collection;
@@ -57,10 +58,14 @@ pub(crate) struct HallCore {
     pub(crate) overhead_bytes: u64,
     /// The table with the actors.
     pub(crate) table: Weak<dyn Any + Send + Sync>,
+    /// Whether they handle reminders.
+    pub(crate) is_remindable: bool,
+    /// Wakes the alarm when a reminder is set.
+    pub(crate) bell: Bell,
 }
 
 impl HallCore {
-    pub(crate) fn new(place: Place, store: ActorStore, scope: Scope) -> Self {
+    pub(crate) fn new(place: Place, store: ActorStore, scope: Scope, is_remindable: bool) -> Self {
         let Place { address, partition, epoch, services, options, population } = place;
         let level = partition.level();
         let ActorOptions { settings, overlap, faults } = options;
@@ -79,6 +84,8 @@ impl HallCore {
             active: AtomicU64::new(0),
             overhead_bytes: 0,
             table: Weak::<()>::new(),
+            is_remindable,
+            bell: Bell::new(),
         }
     }
 

@@ -296,6 +296,7 @@ async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<B
         let mut current = Some(current.of_kind(TurnKind::Activation));
         let outcome = in_turn(&mut current, (hooks.activate)(&mut actor)).await;
         let (outputs, _, changes) = ended(current);
+        let is_staged = changes.is_some();
         let result =
             outcome.unwrap_or_else(|panic| Err(Error::fatal(format!("`activate` of {site} panicked: {panic}"))));
         let result = result.and_then(|()| gather(&mut writes, changes));
@@ -304,7 +305,8 @@ async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<B
             outputs.into_iter().for_each(|output| output(Err(turn_failed(site))));
             return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")).with_source(error));
         }
-        if !outputs.is_empty() {
+        // What is not in a field is looked for behind the gate by the turn that comes now.
+        if is_staged || !outputs.is_empty() {
             drop(submit(site, failures, writes.take(), outputs).await);
         }
     }
