@@ -235,7 +235,7 @@ async fn assemble(
         let level = wanted.level.value;
         let mut service = offer.service.placed(level, wanted.partitioning.value.clone())?;
         if let Some(settings) = &wanted.actor {
-            service.actor_options_mut().settings = settings.clone();
+            *service.actor_settings_mut() = settings.clone();
         }
         let partitions = ids.into_iter().map(|id| host.partition(level, id)).collect();
         Ok(Serving { service, partitions })

@@ -13,6 +13,7 @@ use crate::actor::Actor;
 use crate::actor::activation::{ActorActivation, ActorOptions};
 use crate::actor::cell::ActorCell;
 use crate::actor::population::Population;
+use crate::actor::settings::ActorSettings;
 use crate::interfaces::{Interfaces, OfferedInterface};
 use crate::lifecycle::{Post, attend};
 use crate::router::{Address, Route, Router, Services, Wanted};
@@ -31,6 +32,7 @@ pub struct ServiceType {
     partitioning: Partitioning,
     interfaces: Vec<OfferedInterface>,
     kind: ServiceKind,
+    settings: ActorSettings,
     options: ActorOptions,
     open: Open,
 }
@@ -68,6 +70,7 @@ impl ServiceType {
             partitioning,
             interfaces,
             kind: ServiceKind::Stateful,
+            settings: ActorSettings::default(),
             options: ActorOptions::default(),
             open: |place| Box::pin(ServiceActivation::open::<T>(place)),
         })
@@ -90,6 +93,7 @@ impl ServiceType {
             partitioning,
             interfaces,
             kind: ServiceKind::Actors,
+            settings: ActorSettings::default(),
             options: ActorOptions::default(),
             open: |place| Box::pin(ActorActivation::<T>::open(place)),
         })
@@ -98,6 +102,11 @@ impl ServiceType {
     /// How its actors are run; without effect on a service.
     pub fn actor_options_mut(&mut self) -> &mut ActorOptions {
         &mut self.options
+    }
+
+    /// The settings of its actors; without effect on a service.
+    pub fn actor_settings_mut(&mut self) -> &mut ActorSettings {
+        &mut self.settings
     }
 
     /// What it consists of.
@@ -197,12 +206,12 @@ impl Directory {
     pub fn serve(&self, node: NodeId, services: Vec<Serving>, router: Arc<dyn Router>) {
         for Serving { service, partitions } in services {
             let Some(served) = self.services.get(service.name) else { continue };
-            let population = Arc::new(Population::new(&service.options.settings));
+            let population = Arc::new(Population::new(&service.settings));
             for (slot, partition) in served.slots.iter().zip(partitions) {
                 let services = Services::new(router.clone());
                 let (slot, population, stop) = (slot.clone(), population.clone(), self.stop.subscribe());
                 let post = Post { node, partition, slot, services, population, stop };
-                drop(self.scope.spawn(attend(post, service.open, service.options.clone())));
+                drop(self.scope.spawn(attend(post, service.open, service.options.clone(), service.settings.clone())));
             }
         }
     }

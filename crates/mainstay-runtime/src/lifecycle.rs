@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::actor::activation::ActorOptions;
 use crate::actor::population::Population;
+use crate::actor::settings::ActorSettings;
 use crate::backoff::Backoff;
 use crate::router::Services;
 use crate::service::activation::{Open, Place};
@@ -25,7 +26,7 @@ pub(crate) struct Post {
 }
 
 /// Follows the role of a partition: its object is there while the partition is primary here.
-pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions) {
+pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions, settings: ActorSettings) {
     let mut standing = post.partition.watch();
     let mut backoff = Backoff::new();
     loop {
@@ -54,6 +55,7 @@ pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions) {
                 epoch: now.epoch,
                 services: post.services.clone(),
                 options: options.clone(),
+                settings: settings.clone(),
                 population: post.population.clone(),
             }) => opened,
         };

@@ -11,15 +11,12 @@ use mainstay_state::actor::ActorStore;
 use crate::actor::Actor;
 use crate::actor::alarm::{Alarm, Bell};
 use crate::actor::hall::{Hall, HallCore};
-use crate::actor::settings::ActorSettings;
 use crate::service::activation::{Activation, Place, Tasks};
 use crate::slot::{Opened, Tenant};
 
-/// How the actors of a type are run.
+/// How the actors of a type are run, in what is not for operators to set.
 #[derive(Debug, Clone)]
 pub struct ActorOptions {
-    /// Their settings.
-    pub settings: ActorSettings,
     /// Whether the next turn of an actor may run while the commit of the one before is under way. Off only to measure what
     /// that brings.
     pub overlap: bool,
@@ -29,7 +26,7 @@ pub struct ActorOptions {
 
 impl Default for ActorOptions {
     fn default() -> Self {
-        Self { settings: ActorSettings::default(), overlap: true, faults: None }
+        Self { overlap: true, faults: None }
     }
 }
 

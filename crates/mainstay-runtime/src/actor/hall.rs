@@ -66,9 +66,9 @@ pub(crate) struct HallCore {
 
 impl HallCore {
     pub(crate) fn new(place: Place, store: ActorStore, scope: Scope, is_remindable: bool) -> Self {
-        let Place { address, partition, epoch, services, options, population } = place;
+        let Place { address, partition, epoch, services, options, settings, population } = place;
         let level = partition.level();
-        let ActorOptions { settings, overlap, faults } = options;
+        let ActorOptions { overlap, faults } = options;
         let store = ArcSwapOption::from_pointee(store);
         Self {
             address,

@@ -9,6 +9,7 @@ use mainstay_state::{Partition, StateManager};
 
 use crate::actor::activation::ActorOptions;
 use crate::actor::population::Population;
+use crate::actor::settings::ActorSettings;
 use crate::call::turn::catching;
 use crate::interfaces::Interfaces;
 use crate::router::{Address, Services};
@@ -61,6 +62,8 @@ pub(crate) struct Place {
     pub(crate) services: Services,
     /// How it is run, if it consists of actors.
     pub(crate) options: ActorOptions,
+    /// Their settings.
+    pub(crate) settings: ActorSettings,
     /// All of them on this node, if it consists of actors.
     pub(crate) population: Arc<Population>,
 }

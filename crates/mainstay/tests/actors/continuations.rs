@@ -156,7 +156,7 @@ async fn it_begins_when_the_turn_is_durable() {
     let disk = SimDisk::new(1);
     let slow = SyncDelay { min: Duration::from_millis(80), max: Duration::from_millis(80) };
     let node = on(&disk)
-        .host_options(|options| options.log.driver = Driver::Task { sync_delay: slow })
+        .host_options(move |options| options.log.driver = Driver::Task { sync_delay: slow })
         .actor::<BuyerActor>()
         .start()
         .await

@@ -87,8 +87,8 @@ impl Sleeper for SleeperActor {
 /// Ten minutes of idleness, looked for every minute.
 async fn start() -> TestNode {
     TestNode::start(|node| {
-        node.actor::<SleeperActor>().actor_options(|options| {
-            (options.settings.idle_timeout, options.settings.idle_scan) = (MINUTE * 10, MINUTE);
+        node.actor::<SleeperActor>().actor_defaults(move |settings| {
+            (settings.idle_timeout, settings.idle_scan) = (MINUTE * 10, MINUTE);
         })
     })
     .await

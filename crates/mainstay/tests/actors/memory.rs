@@ -39,8 +39,8 @@ impl Blob for BlobActor {
 
 async fn start(actors: Option<u64>, bytes: Option<u64>) -> TestNode {
     TestNode::start(move |node| {
-        node.actor::<BlobActor>().actor_options(|options| {
-            (options.settings.active_actors_max, options.settings.memory_max) = (actors, bytes);
+        node.actor::<BlobActor>().actor_defaults(move |settings| {
+            (settings.active_actors_max, settings.memory_max) = (actors, bytes);
         })
     })
     .await

@@ -66,10 +66,10 @@ async fn no_call_is_lost_and_there_are_never_two_objects_of_one_actor() {
     let node = Node::builder()
         .data_dir(folder.path())
         .actor::<TallyActor>()
-        .actor_options(|options| {
-            options.settings.idle_timeout = Duration::from_millis(1);
-            options.settings.idle_scan = Duration::from_millis(1);
-            options.settings.active_actors_max = Some(2);
+        .actor_defaults(move |settings| {
+            settings.idle_timeout = Duration::from_millis(1);
+            settings.idle_scan = Duration::from_millis(1);
+            settings.active_actors_max = Some(2);
         })
         .start()
         .await

@@ -167,7 +167,11 @@ impl Stranger {
 }
 
 async fn light() -> (Node, TickerRef) {
-    let node = on(&SimDisk::new(1)).actor::<LightTicker>().start().await.unwrap();
+    // Timers end with the activation, and do not keep an actor in memory.
+    let year = Duration::from_secs(365 * 24 * 60 * 60);
+    let builder =
+        on(&SimDisk::new(1)).actor::<LightTicker>().actor_defaults(move |settings| settings.idle_timeout = year);
+    let node = builder.start().await.unwrap();
     let ticker = node.actor("t").unwrap();
     (node, ticker)
 }
