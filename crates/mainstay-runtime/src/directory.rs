@@ -104,6 +104,18 @@ impl ServiceType {
         self.kind
     }
 
+    /// The same type, kept and cut otherwise than its code says.
+    ///
+    /// # Errors
+    /// `Invalid` if the partitioning cannot be.
+    pub fn placed(mut self, level: Level, partitioning: Partitioning) -> Result<Self> {
+        partitioning
+            .check()
+            .map_err(|error| Error::invalid(format!("service {} cannot be started", self.name)).with_source(error))?;
+        (self.level, self.partitioning) = (level, partitioning);
+        Ok(self)
+    }
+
     /// Its name.
     pub fn name(&self) -> &'static str {
         self.name
@@ -217,6 +229,11 @@ impl Directory {
         self.scope.stop();
         self.workers.kill();
         self.vacate();
+    }
+
+    /// True from when it is being stopped.
+    pub fn is_stopped(&self) -> bool {
+        *self.stop.borrow()
     }
 
     fn vacate(&self) {

@@ -24,6 +24,8 @@ mod call;
 mod service;
 mod worker;
 
+pub mod metric;
+
 mod backoff;
 mod directory;
 mod interfaces;

@@ -3,9 +3,8 @@ use std::collections::BTreeMap;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt as _;
-use syn::spanned::Spanned as _;
 
-use crate::derive::{Field, all, checked_name, once, read};
+use crate::derive::{Field, all, checked_name, once, place, read};
 
 /// A field of an actor, and what it is filled with.
 pub(super) struct ActorField<'i> {
@@ -66,8 +65,8 @@ impl<'i> ActorField<'i> {
     pub(super) fn expand_open(&self) -> TokenStream {
         let (name, ty) = (&self.field.name, self.field.ty);
         let value = match self.content.key(&self.field) {
-            Some(key) => quote_spanned! { ty.span() => <#ty as ::mainstay::__private::Kept>::open(opening, #key)? },
-            None => quote_spanned! { ty.span() => opening.plain::<#ty>() },
+            Some(key) => quote_spanned! { place(ty) => <#ty as ::mainstay::__private::Kept>::open(opening, #key)? },
+            None => quote_spanned! { place(ty) => opening.plain::<#ty>() },
         };
         quote!(#name: #value)
     }

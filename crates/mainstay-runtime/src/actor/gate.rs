@@ -31,6 +31,8 @@ pub(crate) struct Gate {
 struct Inner {
     under_way: Option<Sealed>,
     next: Option<Sealed>,
+    /// True while somebody sees to it that what has gathered is committed.
+    is_driven: bool,
 }
 
 /// Changes that are committed together, and what waits for that.
@@ -48,7 +50,7 @@ impl Gate {
 
     /// True if everything is durable.
     pub(crate) fn is_open(&self) -> bool {
-        self.inner.lock().under_way.is_none()
+        !self.inner.lock().is_driven
     }
 
     /// What everybody waits behind who has seen the actor as it is now, or as it was when this many commits had failed;
@@ -58,7 +60,7 @@ impl Gate {
         if self.failures() != failures {
             return Some(Hold::stale(site));
         }
-        let Inner { under_way, next } = &mut *inner;
+        let Inner { under_way, next, .. } = &mut *inner;
         let last = next.as_mut().or(under_way.as_mut())?;
         Some(last.hold())
     }
@@ -78,7 +80,7 @@ impl Gate {
             outputs.into_iter().for_each(|output| output(Err(stale(site))));
             return (Some(Hold::stale(site)), false);
         }
-        let Inner { under_way, next } = &mut *inner;
+        let Inner { under_way, next, is_driven } = &mut *inner;
         let Some(writes) = writes else {
             return match next.as_mut().or(under_way.as_mut()) {
                 Some(last) => {
@@ -103,9 +105,9 @@ impl Gate {
             }
             None => next.insert(Sealed { writes: Arc::new(writes), waiting: Vec::new(), outputs }),
         };
-        match under_way {
-            Some(_) => (Some(sealed.hold()), false),
-            None => (None, true),
+        match std::mem::replace(is_driven, true) {
+            true => (Some(sealed.hold()), false),
+            false => (None, true),
         }
     }
 
@@ -122,7 +124,10 @@ impl Gate {
                 inner.under_way = inner.next.take();
                 match &inner.under_way {
                     Some(sealed) => sealed.writes.clone(),
-                    None => return failed,
+                    None => {
+                        inner.is_driven = false;
+                        return failed;
+                    }
                 }
             };
             let committed = site.hall.commit(&writes).await;
@@ -133,7 +138,7 @@ impl Gate {
                     let mut inner = gate.inner.lock();
                     // Under the lock, so that whoever seals after it knows.
                     gate.failures.fetch_add(1, Ordering::AcqRel);
-                    let Inner { under_way, next } = &mut *inner;
+                    let Inner { under_way, next, .. } = &mut *inner;
                     [under_way.take(), next.take()].into_iter().flatten().collect()
                 }
             };
@@ -204,7 +209,8 @@ pub(crate) fn submit(
         Poll::Ready(Ok(())) => None,
         Poll::Ready(Err(error)) => Some(Hold::Failed(error)),
         Poll::Pending => {
-            let hold = site.gate.hold(site, failures);
+            // Not what has gathered since: that others fail is no concern of this turn.
+            let hold = site.gate.inner.lock().under_way.as_mut().map(Sealed::hold);
             drop(site.hall.scope.spawn(driving));
             hold
         }

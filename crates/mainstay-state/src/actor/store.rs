@@ -369,6 +369,3 @@ impl ActorStore {
         ))
     }
 }
-
-#[cfg(test)]
-mod tests;
