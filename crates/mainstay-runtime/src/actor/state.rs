@@ -56,6 +56,7 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> State<T>
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for State<T> {
     fn open(opening: &ActorOpening<'_>, name: &'static str) -> Result<Self> {
         let (value, unknown) = Self::load(opening, name)?;
