@@ -48,11 +48,16 @@ impl ActorId {
 
     /// What places it among the partitions of its service.
     pub fn partition_key(&self) -> PartitionKey {
-        PartitionKey::Number(match self {
+        PartitionKey::Number(self.place())
+    }
+
+    /// Its place among the keys that partitions share.
+    pub fn place(&self) -> i64 {
+        match self {
             Self::Number(number) => *number,
             Self::Uuid(uuid) => hash(uuid.as_bytes()),
             Self::Text(text) => hash(text.as_bytes()),
-        })
+        }
     }
 
     /// The number, if it is one.

@@ -5,7 +5,7 @@ use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::task::Scope;
 use mainstay_core::{ActorId, Result};
 use mainstay_replica::{Host, Replica};
-use mainstay_runtime::{Directory, Proxy, Services, SharedInterface};
+use mainstay_runtime::{Actor, Actors, Directory, Proxy, Services, SharedInterface};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
@@ -136,6 +136,31 @@ impl Node {
     /// `NotFound` if there is no such worker, `Invalid` if it does not implement the interface.
     pub fn worker_named<P: Proxy>(&self, name: &str) -> Result<P> {
         self.inner.services.worker_named(name)
+    }
+
+    /// All actors of a type: to list them, or to remove one.
+    ///
+    /// # Errors
+    /// `NotFound` if the type is not served here.
+    pub fn actors<A: Actor>(&self) -> Result<Actors> {
+        self.inner.services.actors::<A>()
+    }
+
+    /// All actors of a type by its name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such type, `Invalid` if it is a service.
+    pub fn actors_named(&self, name: &str) -> Result<Actors> {
+        self.inner.services.actors_named(name)
+    }
+
+    /// Takes an actor out of memory, when those who came before have had their turns. Its state stays. One that is not in
+    /// memory is fine.
+    ///
+    /// # Errors
+    /// `NotFound` if the type is not served here; those of a call.
+    pub async fn deactivate_actor<A: Actor>(&self, id: impl Into<ActorId>) -> Result<()> {
+        self.actors::<A>()?.deactivate(id).await
     }
 
     /// Stops in order: no call is admitted any more, `run` of every partition is cancelled, what is under way gets a few

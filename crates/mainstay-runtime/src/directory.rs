@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use crate::actor::Actor;
 use crate::actor::activation::{ActorActivation, ActorOptions};
 use crate::actor::cell::ActorCell;
+use crate::actor::population::Population;
 use crate::interfaces::{Interfaces, OfferedInterface};
 use crate::lifecycle::{Post, attend};
 use crate::router::{Address, Route, Router, Services, Wanted};
@@ -196,9 +197,11 @@ impl Directory {
     pub fn serve(&self, node: NodeId, services: Vec<Serving>, router: Arc<dyn Router>) {
         for Serving { service, partitions } in services {
             let Some(served) = self.services.get(service.name) else { continue };
+            let population = Arc::new(Population::new(&service.options.settings));
             for (slot, partition) in served.slots.iter().zip(partitions) {
                 let services = Services::new(router.clone());
-                let post = Post { node, partition, slot: slot.clone(), services, stop: self.stop.subscribe() };
+                let (slot, population, stop) = (slot.clone(), population.clone(), self.stop.subscribe());
+                let post = Post { node, partition, slot, services, population, stop };
                 drop(self.scope.spawn(attend(post, service.open, service.options.clone())));
             }
         }
@@ -247,14 +250,18 @@ impl Directory {
         }
     }
 
-    fn by_name(&self, name: &str, wanted: &Wanted<'_>) -> Result<&Known> {
-        let served = self.services.get(name).ok_or_else(|| {
+    fn known(&self, name: &str) -> Result<&Known> {
+        self.services.get(name).ok_or_else(|| {
             let known: Vec<_> = self.services.keys().copied().collect();
             Error::new(
                 ErrorKind::NotFound,
                 format!("there is no service {name:?} on this node: it has {}", or_none(&known)),
             )
-        })?;
+        })
+    }
+
+    fn by_name(&self, name: &str, wanted: &Wanted<'_>) -> Result<&Known> {
+        let served = self.known(name)?;
         if served.service.kind != wanted.kind {
             let way = match served.service.kind {
                 ServiceKind::Stateful => "a service: call it by `service_named`",
@@ -315,6 +322,14 @@ impl Router for Directory {
             .partition_of(key)
             .map_err(|error| Error::new(error.kind(), format!("service {}: {error}", served.service.name)))?;
         Ok(served.slots[index as usize].address().clone())
+    }
+
+    fn actor_partitions(&self, service: &str) -> Result<Vec<Arc<Address>>> {
+        let served = self.known(service)?;
+        if served.service.kind != ServiceKind::Actors {
+            return Err(Error::invalid(format!("{service} is a service, and has no actors")));
+        }
+        Ok(served.slots.iter().map(|slot| slot.address().clone()).collect())
     }
 
     fn route(&self, address: &Address) -> Result<Route> {

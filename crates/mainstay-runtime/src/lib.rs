@@ -35,10 +35,14 @@ mod slot;
 
 pub use actor::activation::{ActorOptions, CommitFaults};
 pub use actor::cell::ActorCell;
+pub use actor::enumeration::{
+    ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_DEFAULT, PAGE_MAX, Page,
+};
 pub use actor::settings::{ActorSettings, ReminderSettings};
 pub use actor::{
-    Actor, ActorOpening, Context, Kept, Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook,
-    Remindable, Seal, State, TurnInfo,
+    Actor, ActorOpening, CONTINUATIONS_PER_ACTOR_MAX, Context, ContinuationMethod, Kept, Lifecycle, LifecycleHooks,
+    NoLifecycle, NotRemindable, Probe, Remind, RemindHook, Remindable, Seal, State, TIMERS_PER_ACTOR_MAX, Timer,
+    TimerMethod, TurnInfo,
 };
 pub use call::arrival::{Call, Method};
 pub use call::caller::{CALL_TIMEOUT_DEFAULT, Caller};

@@ -6,6 +6,7 @@ use mainstay_state::{Partition, Role, Standing};
 use tokio::sync::watch;
 
 use crate::actor::activation::ActorOptions;
+use crate::actor::population::Population;
 use crate::backoff::Backoff;
 use crate::router::Services;
 use crate::service::activation::{Open, Place};
@@ -17,6 +18,8 @@ pub(crate) struct Post {
     pub(crate) partition: Partition,
     pub(crate) slot: Arc<Slot>,
     pub(crate) services: Services,
+    /// All actors of the service on this node, if it consists of actors.
+    pub(crate) population: Arc<Population>,
     /// True once the node is to stop.
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -51,6 +54,7 @@ pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions) {
                 epoch: now.epoch,
                 services: post.services.clone(),
                 options: options.clone(),
+                population: post.population.clone(),
             }) => opened,
         };
         match opened {

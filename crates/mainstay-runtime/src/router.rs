@@ -5,6 +5,8 @@ use std::sync::Arc;
 use mainstay_core::partitioning::{PartitionKey, Share};
 use mainstay_core::{ActorId, PartitionId, Result};
 
+use crate::actor::Actor;
+use crate::actor::enumeration::Actors;
 use crate::call::caller::Caller;
 use crate::call::proxy::{Proxy, SharedInterface};
 use crate::directory::ServiceKind;
@@ -24,6 +26,12 @@ pub trait Router: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// `NotFound` if no service is like that, `Invalid` if several are or if the key does not fit.
     fn resolve(&self, wanted: &Wanted<'_>, key: &PartitionKey) -> Result<Arc<Address>>;
+
+    /// All partitions of a type of actor, in their order.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such type, `Invalid` if it is a service.
+    fn actor_partitions(&self, service: &str) -> Result<Vec<Arc<Address>>>;
 
     /// Where a partition is now.
     ///
@@ -146,6 +154,22 @@ impl Services {
     fn find_worker<P: Proxy>(&self, name: Option<&str>) -> Result<P> {
         let interface = OfferedInterface { name: P::INTERFACE, object: TypeId::of::<P::Object>() };
         Ok(P::from_caller(Caller::to_worker(self.router.worker(name, interface)?)))
+    }
+
+    /// All actors of a type: to list them, or to remove one.
+    ///
+    /// # Errors
+    /// `NotFound` if the type is not served.
+    pub fn actors<A: Actor>(&self) -> Result<Actors> {
+        self.actors_named(A::NAME)
+    }
+
+    /// All actors of a type by its name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such type, `Invalid` if it is a service.
+    pub fn actors_named(&self, name: &str) -> Result<Actors> {
+        Ok(Actors::new(self.router.clone(), name.into(), self.router.actor_partitions(name)?))
     }
 
     fn find_actor<P: Proxy>(&self, name: Option<&str>, id: ActorId) -> Result<P> {

@@ -170,9 +170,14 @@ impl Ticket {
     }
 
     /// The place of an actor behind an interface.
-    pub(crate) fn seat(&self, id: &ActorId, interface: TypeId, method: &'static str) -> Result<Seat> {
+    pub(crate) fn seat(&self, id: &ActorId, interface: TypeId, method: &'static str) -> Result<Option<Seat>> {
+        self.actors()?.seat(id, interface, method)
+    }
+
+    /// The actors of the partition.
+    pub(crate) fn actors(&self) -> Result<Arc<dyn Seats>> {
         match &self.opened.tenant {
-            Tenant::Actors(actors) => actors.seat(id, interface, method),
+            Tenant::Actors(actors) => Ok(actors.clone()),
             Tenant::Service(_) => Err(Error::invalid("this is a service, and has no actors: call it by `service`")),
         }
     }

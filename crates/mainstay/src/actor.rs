@@ -44,10 +44,78 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # What an actor does by itself
+//!
+//! A **reminder** is durable: it is set and cancelled in the same commit as the rest of the turn, survives restarts, and is
+//! fired until it was handled. A **timer** is plain memory: it ends with the activation. A **continuation** waits for
+//! something outside of the turns of the actor, and goes on with what came of it in a new one.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! use mainstay::prelude::*;
+//!
+//! #[interface]
+//! trait Invoice {
+//!     async fn issue(&mut self, cents: u64) -> Result<()>;
+//! }
+//!
+//! #[derive(Actor)]
+//! #[actor(implements(Invoice))]
+//! struct InvoiceActor {
+//!     letters: State<u32>,
+//!     is_printed: bool,
+//!     ctx: Context,
+//! }
+//!
+//! impl Invoice for InvoiceActor {
+//!     async fn issue(&mut self, cents: u64) -> Result<()> {
+//!         let month = Duration::from_secs(30 * 24 * 60 * 60);
+//!         self.ctx.remind("overdue").after(month).every(month / 2).value(&cents).set()?;
+//!         self.ctx.set_timer("tidy", Duration::from_secs(60), None, Self::tidy)?;
+//!         self.ctx.then(print(cents), Self::printed)
+//!     }
+//! }
+//!
+//! impl Remindable for InvoiceActor {
+//!     async fn remind(&mut self, reminder: Reminder) -> Result<()> {
+//!         let cents: u64 = reminder.decode()?;
+//!         *self.letters += 1;
+//!         if *self.letters == 3 || cents == 0 {
+//!             self.ctx.cancel_reminder(&reminder.name)?;
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! impl InvoiceActor {
+//!     async fn tidy(&mut self) -> Result<()> {
+//!         Ok(())
+//!     }
+//!
+//!     async fn printed(&mut self, is_printed: bool) -> Result<()> {
+//!         self.is_printed = is_printed;
+//!         Ok(())
+//!     }
+//! }
+//!
+//! async fn print(cents: u64) -> bool {
+//!     cents > 0
+//! }
+//! # fn main() {}
+//! ```
 
+pub use mainstay_core::time::WallTime;
 pub use mainstay_core::{ACTOR_ID_BYTES_MAX, ActorId};
 /// The derive macro and the trait that it implements go by one name.
 pub use mainstay_macros::Actor;
 pub use mainstay_runtime::{
-    Actor, ActorOptions, ActorSettings, Context, Deferred, Lifecycle, Remindable, Responder, State, TurnInfo, deferred,
+    Actor, ActorOptions, ActorSettings, CONTINUATIONS_PER_ACTOR_MAX, Context, ContinuationMethod, Deferred, Lifecycle,
+    Remind, Remindable, Responder, State, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo, deferred,
+};
+pub use mainstay_runtime::{ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_MAX, Page};
+pub use mainstay_state::actor::{
+    CRON_BYTES_MAX, CatchUp, CronSchedule, REMINDER_NAME_BYTES_MAX, REMINDER_PAYLOAD_BYTES_MAX, REMINDER_SPAN_MAX,
+    Reminder, Schedule,
 };

@@ -1,10 +1,10 @@
 //! What can be set, and where each effective value comes from.
 //!
-//! One description of every setting ([`Key`](key::Key), in the tables of `node_keys` and `actor_keys`) serves the file, the
-//! environment, the builder, what is printed and the guide. The path of a value: [`file`] and [`environment`] turn what they
-//! find into [`Assignment`](assignment::Assignment)s → [`Surroundings`] lay them over each other, the later over
-//! the earlier, each checked by its key → [`Settings`] has the effective values with their [`Origin`]s. Anything wrong is a
-//! [`Problem`](problem::Problem) that names its place, and with any problem nothing starts.
+//! One description of every setting (`Key`, in the tables of `node_keys` and `actor_keys`) serves the file, the environment, the
+//! builder, what is printed and the guide. The path of a value: `file` and `environment` turn what they find into
+//! `Assignment`s → `Surroundings` lay them over each other, the later over the earlier, each checked by its key →
+//! [`Settings`] has the effective values with their [`Origin`]s. Anything wrong is a `Problem` that names its place, and with
+//! any problem nothing starts.
 
 mod form;
 mod nearest;

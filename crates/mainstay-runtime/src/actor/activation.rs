@@ -9,6 +9,7 @@ use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::ActorStore;
 
 use crate::actor::Actor;
+use crate::actor::alarm::{Alarm, Bell};
 use crate::actor::hall::{Hall, HallCore};
 use crate::actor::settings::ActorSettings;
 use crate::service::activation::{Activation, Place, Tasks};
@@ -58,6 +59,8 @@ pub(crate) struct ActorActivation<T: Actor> {
     hall: Arc<Hall<T>>,
     opened: Arc<Opened>,
     tasks: Tasks,
+    /// What fires reminders.
+    alarm: Tasks,
 }
 
 impl<T: Actor> ActorActivation<T> {
@@ -68,10 +71,11 @@ impl<T: Actor> ActorActivation<T> {
         if store.epoch() != place.epoch {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
-        let core = HallCore::new(place, store, scope.clone());
-        let hall = Arc::new(Hall::<T>::new(Arc::new(core)));
+        let hall = Hall::<T>::open(HallCore::new(place, store, scope.clone(), T::REMINDABLE.is_some()));
+        let alarm = Tasks(Scope::new());
+        Alarm::start(&hall, &alarm.0);
         let opened = Arc::new(Opened { tenant: Tenant::Actors(hall.clone()), scope });
-        Ok(Box::new(Self { hall, opened, tasks }))
+        Ok(Box::new(Self { hall, opened, tasks, alarm }))
     }
 }
 
@@ -82,7 +86,10 @@ impl<T: Actor> Activation for ActorActivation<T> {
 
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let Self { hall, tasks, .. } = &*self;
+            let Self { hall, tasks, alarm, .. } = &*self;
+            // Nothing begins any more. What is due stays in the store, and the turns that have begun go on.
+            alarm.0.stop();
+            alarm.0.ended().await;
             let grace = hall.core().settings.deactivation_grace;
             if time::timeout(grace, hall.close()).await.is_err() {
                 tracing::warn!(

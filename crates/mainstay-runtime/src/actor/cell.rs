@@ -1,3 +1,5 @@
+pub(crate) mod removal;
+
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -11,6 +13,7 @@ use crate::actor::Actor;
 use crate::actor::deactivation;
 use crate::actor::hall::HallCore;
 use crate::actor::letter::{ExclusiveLetter, Letter, ReplyTo, SharedLetter};
+use crate::actor::presence::Active;
 use crate::actor::site::Site;
 use crate::actor::work;
 use crate::call::arrival::Call;
@@ -38,13 +41,15 @@ struct Inner<T: Actor> {
     queue: VecDeque<Box<dyn Letter<T>>>,
     /// True once nothing runs here any more.
     is_closed: bool,
-    /// When it was last used, in scans of the hall.
+    /// Whether what runs is a use of the actor.
+    is_in_use: bool,
+    /// When it was last used, by the clock of its [population](crate::actor::population::Population).
     used: u64,
 }
 
 /// An active object.
 pub(crate) struct Object<T> {
-    pub(crate) actor: Arc<T>,
+    pub(crate) active: Arc<Active<T>>,
     /// How many commits had failed when it was read.
     pub(crate) failures: u64,
 }
@@ -77,6 +82,7 @@ impl<T: Actor> ActorCell<T> {
                 running: Running::Nobody,
                 queue: VecDeque::new(),
                 is_closed: false,
+                is_in_use: false,
                 used: 0,
             }),
         })
@@ -90,10 +96,9 @@ impl<T: Actor> ActorCell<T> {
     fn next(self: &Arc<Self>) -> Option<LetterTurn> {
         loop {
             let mut inner = self.inner.lock();
-            let held = match inner.queue.front()?.is_exclusive() {
-                true => inner.take(self),
-                false => inner.share(self),
-            }?;
+            let next = inner.queue.front()?;
+            let (is_exclusive, is_use) = (next.is_exclusive(), next.is_use());
+            let held = if is_exclusive { inner.take(self, is_use) } else { inner.share(self, is_use) }?;
             let letter = inner.queue.pop_front()?;
             drop(inner);
             if letter.claim() {
@@ -142,25 +147,53 @@ impl<T: Actor> ActorCell<T> {
         )
     }
 
+    /// Puts a letter in line that is no call, whatever the mailbox holds: who sends such has a limit of its own. False if the
+    /// actor has left this place.
+    pub(crate) fn post(self: &Arc<Self>, letter: Box<dyn Letter<T>>) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.is_closed {
+            return false;
+        }
+        inner.queue.push_back(letter);
+        drop(inner);
+        // Whoever has the actor sees to who waits; this is for when nobody has it.
+        let cell = self.clone();
+        drop(self.site.hall.scope.spawn(async move { cell.drained().await }));
+        true
+    }
+
     /// Why a call may not wait in line.
     fn refusal(&self, inner: &Inner<T>, call: &Call) -> Option<Error> {
-        if inner.queue.len() >= self.site.hall.settings.mailbox {
+        if call.method.source().is_limited_by_mailbox() && inner.queue.len() >= self.site.hall.settings.mailbox {
             return Some(self.overloaded(call));
         }
         let chain = call.chain.as_ref()?;
         chain.refuse_cycle(&self.site, call.method.name()).err()
     }
 
-    /// Closes the place if nobody is there and nobody waits. The object, if there was one, is given out to be deactivated
-    /// first: see [`work`].
-    pub(crate) fn is_idle_since(&self, used_before: u64) -> bool {
-        let inner = self.inner.lock();
-        !inner.is_closed && inner.running == Running::Nobody && inner.queue.is_empty() && inner.used < used_before
+    /// True if nobody has it or waits for it, and it was last used before a stamp or is not active.
+    pub(crate) fn is_idle(&self, before: u64) -> bool {
+        let mut inner = self.inner.lock();
+        if inner.is_in_use && inner.running != Running::Nobody {
+            // A turn that takes long is a use until it ends.
+            inner.used = self.site.hall.population.stamp();
+        }
+        inner.is_idle(before)
     }
 
-    /// Marks it as used in a scan.
-    pub(crate) fn touch(&self, scan: u64) {
-        self.inner.lock().used = scan;
+    /// When it was last used, if it is active, nobody has it and nobody waits.
+    pub(crate) fn idle_since(&self) -> Option<u64> {
+        let inner = self.inner.lock();
+        (inner.object.is_some() && inner.is_idle(u64::MAX)).then_some(inner.used)
+    }
+
+    /// Takes an actor to itself that [is idle](ActorCell::is_idle) and has nothing that is not durable.
+    pub(crate) fn take_idle(self: &Arc<Self>, before: u64) -> Option<Held<T>> {
+        let mut inner = self.inner.lock();
+        if !inner.is_idle(before) || !self.site.gate.is_open() {
+            return None;
+        }
+        inner.take(self, false)
     }
 
     /// True if an object is in memory.
@@ -169,31 +202,25 @@ impl<T: Actor> ActorCell<T> {
         inner.object.is_some() || inner.running != Running::Nobody
     }
 
-    /// Takes an idle actor to itself, for what is no call.
-    pub(crate) fn take_idle(self: &Arc<Self>) -> Option<Held<T>> {
+    /// Drops an idle object that a failed commit has made worthless, and with it what it has started.
+    pub(crate) fn shed(&self) {
+        let failures = self.site.gate.failures();
         let mut inner = self.inner.lock();
-        if inner.is_closed || !inner.queue.is_empty() {
-            return None;
-        }
-        inner.take(self)
+        let is_stale = inner.object.as_ref().is_some_and(|object| object.failures != failures);
+        let stale = if is_stale && inner.running == Running::Nobody { inner.object.take() } else { None };
+        drop(inner);
+        // Outside of the lock, because it runs code of others.
+        drop(stale);
     }
 
-    /// Lets the actor of a closed place go. False, because nobody can wait for it.
-    fn leave(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<T>>) -> bool {
-        let Some(object) = inner.object.take() else {
-            drop(inner);
-            self.site.emptied.notify_waiters();
-            return false;
-        };
-        inner.running = Running::One;
+    /// Lets the actor of a closed place go.
+    fn leave(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<T>>) {
+        let held = if inner.object.is_some() { inner.take(self, false) } else { None };
         drop(inner);
-        let cell = self.clone();
-        drop(self.site.hall.scope.spawn(async move {
-            deactivation::deactivate(&cell.site.hall, object).await;
-            cell.inner.lock().running = Running::Nobody;
-            cell.site.emptied.notify_waiters();
-        }));
-        false
+        match held {
+            Some(held) => drop(self.site.hall.scope.spawn(deactivation::leave(held, None))),
+            None => self.site.emptied.notify_waiters(),
+        }
     }
 
     /// Waits until nobody has the actor, which is closed.
@@ -208,31 +235,47 @@ impl<T: Actor> ActorCell<T> {
         }
     }
 
-    /// Closes the place for good: whoever waits is refused, and whoever comes looks elsewhere. Returns the object if it is
-    /// idle.
-    pub(crate) fn close(&self, why: impl Fn() -> Error) -> Option<Object<T>> {
-        let (object, waiting) = {
+    /// Closes the place for good: whoever waits is refused, and whoever comes looks elsewhere. Returns the actor if it is
+    /// active and idle; if it is not idle, it leaves when its turn ends.
+    pub(crate) fn close(self: &Arc<Self>, why: impl Fn() -> Error) -> Option<Held<T>> {
+        let (held, waiting) = {
             let mut inner = self.inner.lock();
             inner.is_closed = true;
-            (inner.object.take(), std::mem::take(&mut inner.queue))
+            let held = if inner.object.is_some() { inner.take(self, false) } else { None };
+            (held, std::mem::take(&mut inner.queue))
         };
         waiting.into_iter().for_each(|letter| letter.refuse(why()));
-        object
+        held
     }
 }
 
 impl<T: Actor> Inner<T> {
+    /// Notes that a call has come; true if it is a use of the actor.
+    fn note_use(&mut self, cell: &ActorCell<T>, call: &Call) -> bool {
+        let is_use = call.method.source().counts_as_use();
+        if is_use {
+            self.used = cell.site.hall.population.stamp();
+        }
+        is_use
+    }
+
+    fn is_idle(&self, before: u64) -> bool {
+        let is_idle = !self.is_closed && self.running == Running::Nobody && self.queue.is_empty();
+        is_idle && (self.object.is_none() || self.used < before)
+    }
+
     /// Takes the actor to oneself, if nobody has it.
-    fn take(&mut self, cell: &Arc<ActorCell<T>>) -> Option<Held<T>> {
+    fn take(&mut self, cell: &Arc<ActorCell<T>>, is_use: bool) -> Option<Held<T>> {
         if self.running != Running::Nobody {
             return None;
         }
         self.running = Running::One;
+        self.is_in_use = is_use;
         Some(Held { cell: cell.clone(), object: self.object.take(), is_exclusive: true, is_returned: false })
     }
 
     /// Takes the actor beside others; to oneself if it has to be activated first.
-    fn share(&mut self, cell: &Arc<ActorCell<T>>) -> Option<Held<T>> {
+    fn share(&mut self, cell: &Arc<ActorCell<T>>, is_use: bool) -> Option<Held<T>> {
         let sharing = match self.running {
             Running::One => return None,
             Running::Nobody => 0,
@@ -242,10 +285,11 @@ impl<T: Actor> Inner<T> {
         match &self.object {
             Some(object) if object.failures == failures => {
                 self.running = Running::Sharing(sharing + 1);
-                let object = Object { actor: object.actor.clone(), failures };
+                self.is_in_use = is_use || (self.is_in_use && sharing > 0);
+                let object = Object { active: object.active.clone(), failures };
                 Some(Held { cell: cell.clone(), object: Some(object), is_exclusive: false, is_returned: false })
             }
-            _ => self.take(cell),
+            _ => self.take(cell, is_use),
         }
     }
 }
@@ -263,15 +307,20 @@ impl<T: Actor> Held<T> {
         self.is_exclusive
     }
 
+    /// True if there is an object, and it is what is stored.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.object.as_ref().is_some_and(|object| object.failures == self.cell.site.gate.failures())
+    }
+
     /// The object, to change. There is one after activation, and nobody else has it.
     pub(crate) fn actor_mut(&mut self) -> Option<&mut T> {
-        Arc::get_mut(&mut self.object.as_mut()?.actor)
+        Arc::get_mut(&mut self.object.as_mut()?.active).map(|active| &mut active.actor)
     }
 
     /// Lets others in who only read.
     pub(crate) fn downgrade(&mut self) {
         let Some(object) = &self.object else { return };
-        let shared = Object { actor: object.actor.clone(), failures: object.failures };
+        let shared = Object { active: object.active.clone(), failures: object.failures };
         let mut inner = self.cell.inner.lock();
         inner.object = Some(shared);
         inner.running = Running::Sharing(1);
@@ -294,18 +343,36 @@ impl<T: Actor> Held<T> {
         self.put_back()
     }
 
-    /// Closes the place instead of giving the actor back, if nobody waits. True if it is closed.
-    pub(crate) fn close_if_unwanted(mut self) -> bool {
-        let object = self.object.take();
-        let mut inner = self.cell.inner.lock();
-        if inner.queue.is_empty() {
+    /// Gives back an actor that has left memory, and takes its place out of the hall unless somebody waits for it. True if
+    /// somebody does.
+    pub(crate) fn retire(mut self) -> bool {
+        self.leave_hall(|inner| inner.is_closed |= inner.queue.is_empty());
+        self.put_back()
+    }
+
+    /// [`retire`](Held::retire) for an actor that is deleted: whoever waits is told why it is in vain.
+    pub(crate) fn retire_for_good(mut self, why: impl Fn() -> Error) -> bool {
+        let mut waiting = VecDeque::new();
+        self.leave_hall(|inner| {
             inner.is_closed = true;
+            waiting = std::mem::take(&mut inner.queue);
+        });
+        waiting.into_iter().for_each(|letter| letter.outlive(why()));
+        self.put_back()
+    }
+
+    fn leave_hall(&mut self, close: impl FnOnce(&mut Inner<T>)) {
+        drop(self.object.take());
+        let cell = &self.cell;
+        let close = || {
+            let mut inner = cell.inner.lock();
+            close(&mut inner);
+            inner.is_closed
+        };
+        match cell.site.hall.hall::<T>() {
+            Some(hall) => hall.remove_if(cell, close),
+            None => _ = close(),
         }
-        let is_closed = inner.is_closed;
-        drop(inner);
-        drop(object);
-        self.put_back();
-        is_closed
     }
 
     fn put_back(&mut self) -> bool {
@@ -320,23 +387,28 @@ impl<T: Actor> Held<T> {
             drop(object.take());
         }
         let mut inner = self.cell.inner.lock();
-        inner.running = match inner.running {
+        let running = match inner.running {
             Running::Sharing(sharing) if sharing > 1 => Running::Sharing(sharing - 1),
             _ => Running::Nobody,
         };
         if let Some(object) = object {
             inner.object = Some(object);
         }
-        if inner.running == Running::Nobody && inner.is_closed {
-            return self.cell.leave(inner);
+        let is_stale = inner.object.as_ref().is_some_and(|object| object.failures != failures);
+        if is_stale && running == Running::Nobody {
+            inner.running = Running::One;
+            let stale = inner.object.take();
+            drop(inner);
+            // Outside of the lock, because it runs code of others, and before anybody can make the next one.
+            drop(stale);
+            inner = self.cell.inner.lock();
         }
-        let is_fresh = inner.object.as_ref().is_none_or(|object| object.failures == failures);
-        let unwanted = if is_fresh || inner.running != Running::Nobody { None } else { inner.object.take() };
-        let is_wanted = !inner.queue.is_empty();
-        drop(inner);
-        // Outside of the lock, because it runs code of others.
-        drop(unwanted);
-        is_wanted
+        inner.running = running;
+        if running == Running::Nobody && inner.is_closed {
+            self.cell.leave(inner);
+            return false;
+        }
+        !inner.queue.is_empty()
     }
 }
 
@@ -362,9 +434,10 @@ impl<T: Actor> Host for ActorCell<T> {
         if inner.is_closed {
             return Start::Gone(method, call);
         }
+        let is_use = inner.note_use(&self, &call);
         // A chain that has the actor already does not wait behind those who wait for it to end.
         let is_first = inner.queue.is_empty() || call.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
-        if is_first && let Some(held) = inner.share(&self) {
+        if is_first && let Some(held) = inner.share(&self, is_use) {
             drop(inner);
             return Start::Turn(Box::pin(work::shared_call(held, method, call)));
         }
@@ -387,8 +460,9 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
         if inner.is_closed {
             return Start::Gone(method, call);
         }
+        let is_use = inner.note_use(&self, &call);
         if inner.queue.is_empty()
-            && let Some(held) = inner.take(&self)
+            && let Some(held) = inner.take(&self, is_use)
         {
             drop(inner);
             return Start::Turn(Box::pin(work::exclusive_call(held, method, call)));

@@ -6,11 +6,14 @@ use mainstay_core::{ActorId, Epoch, Level, PartitionId, Result};
 
 use crate::actor::kept::{ActorOpening, Kept, Seal};
 use crate::actor::site::Site;
+use crate::actor::stay::Stay;
 use crate::call::proxy::{Proxy, SharedInterface};
 
 /// What an actor can know of itself, and how it reaches others. A field of this type is all that it takes.
 pub struct Context {
-    site: Arc<Site>,
+    pub(super) site: Arc<Site>,
+    /// What the actor has started and what ends with its activation.
+    pub(super) stay: Stay,
 }
 
 impl fmt::Debug for Context {
@@ -20,6 +23,10 @@ impl fmt::Debug for Context {
 }
 
 impl Context {
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
     /// Who this is.
     pub fn id(&self) -> &ActorId {
         &self.site.id
@@ -96,7 +103,7 @@ impl Context {
 
 impl Kept for Context {
     fn open(opening: &ActorOpening<'_>, _: &'static str) -> Result<Self> {
-        Ok(Self { site: opening.site.clone() })
+        Ok(Self { site: opening.site.clone(), stay: Stay::default() })
     }
 
     fn seal(&mut self, _: &mut Seal<'_>) -> Result<()> {

@@ -71,7 +71,7 @@ impl Gate {
         &self,
         site: &Site,
         failures: u64,
-        writes: Option<ActorWrites>,
+        writes: Option<Box<ActorWrites>>,
         outputs: Vec<Output>,
     ) -> (Option<Hold>, bool) {
         let mut inner = self.inner.lock();
@@ -97,13 +97,13 @@ impl Gate {
         let sealed = match next {
             Some(sealed) => {
                 // Nobody else has it before it is under way.
-                if let Err(error) = Arc::make_mut(&mut sealed.writes).merge(writes) {
+                if let Err(error) = Arc::make_mut(&mut sealed.writes).merge(*writes) {
                     return (Some(Hold::Failed(Arc::new(error))), false);
                 }
                 sealed.outputs.extend(outputs);
                 sealed
             }
-            None => next.insert(Sealed { writes: Arc::new(writes), waiting: Vec::new(), outputs }),
+            None => next.insert(Sealed { writes: Arc::from(writes), waiting: Vec::new(), outputs }),
         };
         match std::mem::replace(is_driven, true) {
             true => (Some(sealed.hold()), false),
@@ -117,6 +117,7 @@ impl Gate {
     /// That of the last commit that failed.
     async fn drive(site: Arc<Site>) -> Result<(), Arc<Error>> {
         let gate = &site.gate;
+        let driving = Driving { gate };
         let mut failed = Ok(());
         loop {
             let writes = {
@@ -126,6 +127,8 @@ impl Gate {
                     Some(sealed) => sealed.writes.clone(),
                     None => {
                         inner.is_driven = false;
+                        drop(inner);
+                        std::mem::forget(driving);
                         return failed;
                     }
                 }
@@ -196,7 +199,7 @@ impl Gate {
 pub(crate) fn submit(
     site: &Arc<Site>,
     failures: u64,
-    writes: Option<ActorWrites>,
+    writes: Option<Box<ActorWrites>>,
     outputs: Vec<Output>,
     cx: &mut Context<'_>,
 ) -> Option<Hold> {
@@ -214,6 +217,24 @@ pub(crate) fn submit(
             drop(site.hall.scope.spawn(driving));
             hold
         }
+    }
+}
+
+/// A commit that is under way. If it is given up, because the partition is closed, so is everything behind it: whoever
+/// waits is told that nobody knows what became of it.
+struct Driving<'g> {
+    gate: &'g Gate,
+}
+
+impl Drop for Driving<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.gate.inner.lock();
+        self.gate.failures.fetch_add(1, Ordering::AcqRel);
+        inner.is_driven = false;
+        let given_up = [inner.under_way.take(), inner.next.take()];
+        drop(inner);
+        // Outside of the lock, because it wakes others.
+        drop(given_up);
     }
 }
 

@@ -1,6 +1,7 @@
-use std::any::TypeId;
+use std::any::{Any, TypeId};
 use std::hash::BuildHasher as _;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use arc_swap::ArcSwapOption;
 use foldhash::quality::FixedState;
@@ -12,10 +13,17 @@ use parking_lot::RwLock;
 
 use crate::actor::Actor;
 use crate::actor::activation::{ActorOptions, CommitFaults};
+use crate::actor::alarm::Bell;
 use crate::actor::cell::ActorCell;
-use crate::actor::deactivation;
+use crate::actor::cell::removal::Removable;
+use crate::actor::collection;
+use crate::actor::deactivation::leave_each;
+use crate::actor::enumeration::{ActorInfo, ActorReminder};
+use crate::actor::population::Population;
+use crate::actor::presence::Active;
 use crate::actor::seat::Seat;
 use crate::actor::settings::ActorSettings;
+use crate::actor::site::Site;
 use crate::call::arrival::Deadline;
 use crate::interfaces::Interfaces;
 use crate::router::{Address, Services};
@@ -23,6 +31,9 @@ use crate::service::activation::Place;
 
 /// Into how many parts the table of actors is cut, so that those who look for different ones seldom meet.
 const SHARDS: usize = 16;
+
+/// How many `deactivate` hooks run at a time when a partition is closed. There is little time, and the hooks mostly wait.
+const CLOSING_AT_ONCE: usize = 1024;
 
 /// The actors of a partition that is primary here: what they share, whatever their type.
 pub(crate) struct HallCore {
@@ -39,15 +50,43 @@ pub(crate) struct HallCore {
     pub(crate) faults: Option<Arc<CommitFaults>>,
     /// Where their turns and commits run.
     pub(crate) scope: Scope,
+    /// All actors of the type on this node.
+    pub(crate) population: Arc<Population>,
+    /// How many actors are in memory here.
+    pub(crate) active: AtomicU64,
+    /// What an actor in memory is counted for beside its state: the object, its place and the entry in the table.
+    pub(crate) overhead_bytes: u64,
+    /// The table with the actors.
+    pub(crate) table: Weak<dyn Any + Send + Sync>,
+    /// Whether they handle reminders.
+    pub(crate) is_remindable: bool,
+    /// Wakes the alarm when a reminder is set.
+    pub(crate) bell: Bell,
 }
 
 impl HallCore {
-    pub(crate) fn new(place: Place, store: ActorStore, scope: Scope) -> Self {
-        let Place { address, partition, epoch, services, options } = place;
+    pub(crate) fn new(place: Place, store: ActorStore, scope: Scope, is_remindable: bool) -> Self {
+        let Place { address, partition, epoch, services, options, population } = place;
         let level = partition.level();
         let ActorOptions { settings, overlap, faults } = options;
         let store = ArcSwapOption::from_pointee(store);
-        Self { address, level, epoch, store, services, settings, overlap, faults, scope }
+        Self {
+            address,
+            level,
+            epoch,
+            store,
+            services,
+            settings,
+            overlap,
+            faults,
+            scope,
+            population,
+            active: AtomicU64::new(0),
+            overhead_bytes: 0,
+            table: Weak::<()>::new(),
+            is_remindable,
+            bell: Bell::new(),
+        }
     }
 
     /// Where they are stored.
@@ -69,6 +108,28 @@ impl HallCore {
         Deadline::new(self.settings.call_timeout, None)
     }
 
+    /// The table with the actors, if they are of this type.
+    pub(crate) fn hall<T: Actor>(&self) -> Option<Arc<Hall<T>>> {
+        self.table.upgrade()?.downcast().ok()
+    }
+
+    /// How many actors are in memory.
+    pub(crate) fn active(&self) -> u64 {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// An actor has come into memory.
+    pub(crate) fn entered(&self) {
+        self.active.fetch_add(1, Ordering::Relaxed);
+        self.population.enter(self.overhead_bytes);
+    }
+
+    /// An actor has left memory.
+    pub(crate) fn left(&self) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        self.population.leave(self.overhead_bytes);
+    }
+
     /// Commits what an actor has changed.
     pub(crate) async fn commit(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
         if let Some(faults) = &self.faults {
@@ -84,15 +145,32 @@ pub(crate) struct Hall<T: Actor> {
     interfaces: Interfaces<ActorCell<T>>,
     shards: [RwLock<Shard<T>>; SHARDS],
     hasher: FixedState,
+    /// True once there is no place for anybody any more.
+    is_closed: AtomicBool,
 }
 
 type Shard<T> = HashMap<ActorId, Arc<ActorCell<T>>, FixedState>;
 
 impl<T: Actor> Hall<T> {
-    pub(crate) fn new(core: Arc<HallCore>) -> Self {
+    /// An empty one, which is watched over from now on.
+    pub(crate) fn open(core: HallCore) -> Arc<Self> {
         let shard = || RwLock::new(HashMap::with_hasher(FixedState::default()));
-        let interfaces = Interfaces::of_actor();
-        Self { core, interfaces, shards: std::array::from_fn(|_| shard()), hasher: FixedState::default() }
+        let hall = Arc::new_cyclic(|hall: &Weak<Self>| Self {
+            core: Arc::new(HallCore { overhead_bytes: Self::overhead_bytes(), table: hall.clone(), ..core }),
+            interfaces: Interfaces::of_actor(),
+            shards: std::array::from_fn(|_| shard()),
+            hasher: FixedState::default(),
+            is_closed: AtomicBool::new(false),
+        });
+        let population = hall.core.population.clone();
+        population.add_hall(Arc::downgrade(&hall) as Weak<dyn collection::Gathered>);
+        drop(hall.core.scope.spawn(collection::watch(Arc::downgrade(&hall), population)));
+        hall
+    }
+
+    fn overhead_bytes() -> u64 {
+        let table = size_of::<(ActorId, Arc<ActorCell<T>>)>();
+        (size_of::<Active<T>>() + size_of::<ActorCell<T>>() + size_of::<Site>() + table) as u64
     }
 
     pub(crate) fn core(&self) -> &Arc<HallCore> {
@@ -103,13 +181,16 @@ impl<T: Actor> Hall<T> {
         &self.shards[self.hasher.hash_one(id) as usize % SHARDS]
     }
 
-    /// The place of an actor, which need not be active.
-    pub(crate) fn cell(&self, id: &ActorId) -> Arc<ActorCell<T>> {
+    /// The place of an actor, which need not be active; `None` once the hall is closed.
+    pub(crate) fn cell(&self, id: &ActorId) -> Option<Arc<ActorCell<T>>> {
         if let Some(cell) = self.shard(id).read().get(id) {
-            return cell.clone();
+            return Some(cell.clone());
         }
         let mut shard = self.shard(id).write();
-        shard.entry(id.clone()).or_insert_with(|| ActorCell::new(id.clone(), self.core.clone())).clone()
+        if self.is_closed.load(Ordering::Acquire) {
+            return None;
+        }
+        Some(shard.entry(id.clone()).or_insert_with(|| ActorCell::new(id.clone(), self.core.clone())).clone())
     }
 
     /// The place of an actor, if it has one.
@@ -117,23 +198,51 @@ impl<T: Actor> Hall<T> {
         self.shard(id).read().get(id).cloned()
     }
 
-    /// Takes away the place of an actor that has been closed.
-    pub(crate) fn remove(&self, cell: &Arc<ActorCell<T>>) {
+    /// Takes the place of an actor away if it has been closed by `close`. Nobody looks for one meanwhile, and so whoever
+    /// finds it closed finds another one next time.
+    pub(crate) fn remove_if(&self, cell: &Arc<ActorCell<T>>, close: impl FnOnce() -> bool) {
         let id = &cell.site().id;
         let mut shard = self.shard(id).write();
-        if shard.get(id).is_some_and(|known| Arc::ptr_eq(known, cell)) {
+        if close() && shard.get(id).is_some_and(|known| Arc::ptr_eq(known, cell)) {
             shard.remove(id);
         }
+    }
+
+    /// How many places there are.
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.read().len()).sum()
+    }
+
+    /// Visits all places, with their number.
+    pub(crate) fn each_cell(&self, mut visit: impl FnMut(usize, &Arc<ActorCell<T>>)) {
+        let mut place = 0;
+        for shard in &self.shards {
+            for cell in shard.read().values() {
+                visit(place, cell);
+                place += 1;
+            }
+        }
+    }
+
+    /// The places whose actors were last used before a stamp.
+    pub(crate) fn idle_before(&self, stamp: u64) -> Vec<Arc<ActorCell<T>>> {
+        let mut idle = Vec::new();
+        self.each_cell(|_, cell| {
+            if cell.is_idle(stamp) {
+                idle.push(cell.clone());
+            }
+        });
+        idle
     }
 
     /// Ends in order: nobody is admitted any more, whoever waits is sent away, and every actor is deactivated when its turn
     /// has ended.
     pub(crate) async fn close(&self) {
+        // Before the places are gathered: one that is made now is among them, and none is made later.
+        self.is_closed.store(true, Ordering::Release);
         let cells = self.cells();
-        let idle = cells.iter().filter_map(|cell| cell.close(|| self.core.closed()));
-        for object in idle.collect::<Vec<_>>() {
-            deactivation::deactivate(&self.core, object).await;
-        }
+        let idle: Vec<_> = cells.iter().filter_map(|cell| cell.close(|| self.core.closed())).collect();
+        leave_each(&self.core, idle, CLOSING_AT_ONCE, Some).await;
         for cell in &cells {
             cell.emptied().await;
         }
@@ -141,6 +250,7 @@ impl<T: Actor> Hall<T> {
 
     /// Lets go of all actors, where they stand.
     pub(crate) fn abandon(&self) {
+        self.is_closed.store(true, Ordering::Release);
         for cell in self.cells() {
             drop(cell.close(|| self.core.closed()));
         }
@@ -157,19 +267,41 @@ impl<T: Actor> Hall<T> {
 /// A [`Hall`] of actors of any type.
 pub(crate) trait Seats: Send + Sync {
     /// The place of an actor, by one of its interfaces.
-    fn seat(&self, id: &ActorId, interface: TypeId, name: &'static str) -> Result<Seat>;
+    ///
+    /// `None` if the actors have left this node, and are to be looked for again.
+    fn seat(&self, id: &ActorId, interface: TypeId, name: &'static str) -> Result<Option<Seat>>;
+
+    /// Actors that exist, active or not, in the order of their ids, after one of them if there is one.
+    fn list(&self, after: Option<&ActorId>, limit: usize) -> Result<Vec<ActorInfo>>;
+
+    /// Reminders of all actors, in the order of ids and names, after one of them if there is one.
+    fn reminders(&self, after: Option<(&ActorId, &str)>, limit: usize) -> Result<Vec<ActorReminder>>;
 }
 
 impl<T: Actor> Seats for Hall<T> {
-    fn seat(&self, id: &ActorId, interface: TypeId, name: &'static str) -> Result<Seat> {
-        let cell = self.cell(id);
+    fn seat(&self, id: &ActorId, interface: TypeId, name: &'static str) -> Result<Option<Seat>> {
+        let Some(cell) = self.cell(id) else { return Ok(None) };
         let site = cell.site().clone();
+        if interface == TypeId::of::<dyn Removable>() {
+            return Ok(Some(Seat { site, object: Box::new(cell as Arc<dyn Removable>) }));
+        }
         let object = self.interfaces.object(interface, cell).ok_or_else(|| {
             Error::invalid(format!(
                 "{} does not implement the interface of `{name}`: add it to its attribute",
                 self.core.address.service
             ))
         })?;
-        Ok(Seat { site, object })
+        Ok(Some(Seat { site, object }))
+    }
+
+    fn list(&self, after: Option<&ActorId>, limit: usize) -> Result<Vec<ActorInfo>> {
+        let ids = self.core.store()?.actors(after, limit)?;
+        let is_active = |id: &ActorId| self.known_cell(id).is_some_and(|cell| cell.is_active());
+        Ok(ids.into_iter().map(|id| ActorInfo { is_active: is_active(&id), id }).collect())
+    }
+
+    fn reminders(&self, after: Option<(&ActorId, &str)>, limit: usize) -> Result<Vec<ActorReminder>> {
+        let reminders = self.core.store()?.all_reminders(after, limit)?;
+        Ok(reminders.into_iter().map(|(actor, reminder)| ActorReminder { actor, reminder }).collect())
     }
 }

@@ -42,7 +42,7 @@ pub trait Remindable: Actor {
 /// A turn, as hooks see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TurnInfo {
-    /// The name of the method, the timer or the reminder's method.
+    /// The name of the method; `timer`, `remind` or `then` for what the actor does by itself.
     pub method: &'static str,
     /// True if the turn has the actor to itself.
     pub is_exclusive: bool,

@@ -51,13 +51,13 @@ impl ActorOpening<'_> {
 /// Where an actor's changes go at the end of a turn.
 pub struct Seal<'s> {
     pub(crate) site: &'s Arc<Site>,
-    pub(crate) writes: &'s mut Option<ActorWrites>,
+    pub(crate) writes: &'s mut Option<Box<ActorWrites>>,
 }
 
 impl Seal<'_> {
     /// The changes so far.
     pub(crate) fn writes(&mut self) -> &mut ActorWrites {
-        self.writes.get_or_insert_with(|| ActorWrites::new(self.site.id.clone()))
+        self.writes.get_or_insert_with(|| Box::new(ActorWrites::new(self.site.id.clone())))
     }
 
     /// Sets a value, unless it is stored like that already.

@@ -18,6 +18,9 @@ pub(crate) trait Letter<T: Actor>: Send {
     /// True if it needs the actor to itself.
     fn is_exclusive(&self) -> bool;
 
+    /// True if the actor is used by it.
+    fn is_use(&self) -> bool;
+
     /// Begins it, unless nobody waits for it any more; false if so.
     fn claim(&self) -> bool;
 
@@ -26,6 +29,16 @@ pub(crate) trait Letter<T: Actor>: Send {
 
     /// Ends it without a turn.
     fn refuse(self: Box<Self>, error: Error);
+
+    /// Ends it without a turn because the actor has been deleted; the error is for those who wanted it.
+    fn outlive(self: Box<Self>, error: Error) {
+        self.refuse(error);
+    }
+
+    /// True if it takes the actor out of memory because the actor has asked for that.
+    fn is_departure(&self) -> bool {
+        false
+    }
 }
 
 /// Where the answer to a waiting call goes.
@@ -90,6 +103,10 @@ impl<T: Actor, R: Outcome, M: ExclusiveMethod<T, R>> Letter<T> for ExclusiveLett
         true
     }
 
+    fn is_use(&self) -> bool {
+        self.call.method.source().counts_as_use()
+    }
+
     fn claim(&self) -> bool {
         self.reply.claim()
     }
@@ -110,6 +127,10 @@ impl<T: Actor, R: Outcome, M: ExclusiveMethod<T, R>> Letter<T> for ExclusiveLett
 impl<T: Actor, R: Outcome, M: SharedMethod<T, R>> Letter<T> for SharedLetter<R, M> {
     fn is_exclusive(&self) -> bool {
         false
+    }
+
+    fn is_use(&self) -> bool {
+        self.call.method.source().counts_as_use()
     }
 
     fn claim(&self) -> bool {

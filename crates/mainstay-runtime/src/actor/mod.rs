@@ -12,6 +12,14 @@ pub(crate) mod kept;
 pub(crate) mod settings;
 pub(crate) mod state;
 
+// What an actor does by itself.
+pub(crate) mod alarm;
+pub(crate) mod continuation;
+pub(crate) mod errand;
+pub(crate) mod reminder;
+pub(crate) mod stay;
+pub(crate) mod timer;
+
 // Where an actor is, and its turns.
 pub(crate) mod cell;
 pub(crate) mod gate;
@@ -25,10 +33,18 @@ pub(crate) mod work;
 
 // How actors come and go.
 pub(crate) mod activation;
+pub(crate) mod collection;
 pub(crate) mod deactivation;
+pub(crate) mod deletion;
+pub(crate) mod enumeration;
+pub(crate) mod population;
+pub(crate) mod presence;
 
 pub use context::Context;
+pub use continuation::{CONTINUATIONS_PER_ACTOR_MAX, ContinuationMethod};
 pub use definition::Actor;
 pub use hooks::{Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook, Remindable, TurnInfo};
 pub use kept::{ActorOpening, Kept, Seal};
+pub use reminder::Remind;
 pub use state::State;
+pub use timer::{TIMERS_PER_ACTOR_MAX, Timer, TimerMethod};

@@ -1,5 +1,6 @@
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use mainstay_core::{ActorId, Result};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use crate::actor::cell::removal::Removable;
 use crate::actor::gate::Gate;
 use crate::actor::hall::HallCore;
 use crate::call::chain::Link;
@@ -20,13 +22,23 @@ pub(crate) struct Site {
     callers: Mutex<Vec<Arc<Link>>>,
     /// Told when nobody has the actor any more, once its place is closed.
     pub(crate) emptied: Notify,
+    /// How many bytes of its state are in memory, as they are stored.
+    weight: AtomicU64,
     /// The cell with the actor.
-    cell: Weak<dyn Any + Send + Sync>,
+    cell: Weak<dyn Removable>,
 }
 
 impl Site {
-    pub(crate) fn new(id: ActorId, hall: Arc<HallCore>, cell: Weak<dyn Any + Send + Sync>) -> Self {
-        Self { id, hall, gate: Gate::default(), callers: Mutex::default(), emptied: Notify::new(), cell }
+    pub(crate) fn new(id: ActorId, hall: Arc<HallCore>, cell: Weak<dyn Removable>) -> Self {
+        Self {
+            id,
+            hall,
+            gate: Gate::default(),
+            callers: Mutex::default(),
+            emptied: Notify::new(),
+            weight: AtomicU64::new(0),
+            cell,
+        }
     }
 
     pub(crate) fn callers(&self) -> MutexGuard<'_, Vec<Arc<Link>>> {
@@ -35,7 +47,41 @@ impl Site {
 
     /// The cell, if it is one of this type.
     pub(crate) fn cell<C: Send + Sync + 'static>(&self) -> Option<Arc<C>> {
-        self.cell.upgrade()?.downcast().ok()
+        let cell: Arc<dyn Any + Send + Sync> = self.cell.upgrade()?;
+        cell.downcast().ok()
+    }
+
+    /// Takes the actor out of memory when the turns under way have ended.
+    pub(crate) fn depart(&self) {
+        if let Some(cell) = self.cell.upgrade() {
+            cell.depart();
+        }
+    }
+
+    /// Notes that a part of its state in memory has grown or shrunk. What is counted is the size as it is stored.
+    pub(crate) fn weigh(&self, before: u32, after: u32) {
+        let population = &self.hall.population;
+        match before.cmp(&after) {
+            std::cmp::Ordering::Equal => {}
+            std::cmp::Ordering::Less => {
+                self.weight.fetch_add(u64::from(after - before), Ordering::Relaxed);
+                population.grow(u64::from(after - before));
+            }
+            std::cmp::Ordering::Greater => {
+                self.weight.fetch_sub(u64::from(before - after), Ordering::Relaxed);
+                population.shrink(u64::from(before - after));
+            }
+        }
+    }
+
+    /// How many bytes of its state are in memory, as they are stored.
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight.load(Ordering::Relaxed)
+    }
+
+    /// Notes that nothing of its state is in memory.
+    pub(crate) fn unload(&self) {
+        self.hall.population.shrink(self.weight.swap(0, Ordering::Relaxed));
     }
 
     /// A value as of the last turn, committed or not.

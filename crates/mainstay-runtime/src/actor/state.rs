@@ -16,6 +16,8 @@ pub struct State<T> {
     value: T,
     name: &'static str,
     is_changed: bool,
+    /// How many bytes it had when it was last read or saved.
+    bytes: u32,
     unknown: Unknown,
 }
 
@@ -41,26 +43,31 @@ impl<T: fmt::Debug> fmt::Debug for State<T> {
 }
 
 impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> State<T> {
-    fn load(opening: &ActorOpening<'_>, name: &'static str) -> Result<(T, Unknown)> {
-        match opening.site.state(name)? {
-            None => Ok((T::default(), Unknown::default())),
-            Some(bytes) => contract::decode_keeping(&bytes).map_err(|error| {
-                let text = format!(
-                    "{} cannot be read: its state {name:?} does not fit {}",
-                    opening.site,
-                    std::any::type_name::<T>()
-                );
-                Error::new(error.kind(), text).with_source(error)
-            }),
-        }
+    fn load(opening: &ActorOpening<'_>, name: &'static str) -> Result<(T, Unknown, u32)> {
+        let Some(bytes) = opening.site.state(name)? else { return Ok((T::default(), Unknown::default(), 0)) };
+        let (value, unknown) = contract::decode_keeping(&bytes).map_err(|error| {
+            let text = format!(
+                "{} cannot be read: its state {name:?} does not fit {}",
+                opening.site,
+                std::any::type_name::<T>()
+            );
+            Error::new(error.kind(), text).with_source(error)
+        })?;
+        Ok((value, unknown, weight(bytes.len())))
     }
+}
+
+/// A length as it is counted; a value is far below what this can hold.
+fn weight(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for State<T> {
     fn open(opening: &ActorOpening<'_>, name: &'static str) -> Result<Self> {
-        let (value, unknown) = Self::load(opening, name)?;
-        Ok(Self { value, name, is_changed: false, unknown })
+        let (value, unknown, bytes) = Self::load(opening, name)?;
+        opening.site.weigh(0, bytes);
+        Ok(Self { value, name, is_changed: false, bytes, unknown })
     }
 
     fn seal(&mut self, seal: &mut Seal<'_>) -> Result<()> {
@@ -69,7 +76,9 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for
         }
         let mut bytes = Vec::new();
         let unknown = contract::encode_keeping_into(&mut bytes, &self.value, &self.unknown)?;
+        let weight = weight(bytes.len());
         seal.put(self.name, bytes.into())?;
+        seal.site.weigh(std::mem::replace(&mut self.bytes, weight), weight);
         self.unknown = unknown;
         self.is_changed = false;
         Ok(())
@@ -79,7 +88,9 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for
         if !self.is_changed && !opening.is_undone {
             return Ok(());
         }
-        (self.value, self.unknown) = Self::load(opening, self.name)?;
+        let weight;
+        (self.value, self.unknown, weight) = Self::load(opening, self.name)?;
+        opening.site.weigh(std::mem::replace(&mut self.bytes, weight), weight);
         self.is_changed = false;
         Ok(())
     }

@@ -11,12 +11,14 @@ use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer};
 
 use crate::actor::cell::{Held, Object};
+use crate::actor::deletion;
 use crate::actor::gate::{self, Hold, Output};
+use crate::actor::presence::Active;
 use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal, TurnInfo};
 use crate::call::arrival::Call;
 use crate::call::contract::{Outcome, Reply};
-use crate::call::current::Current;
+use crate::call::current::{Current, TurnKind};
 use crate::call::finished::{Answer, Finished};
 use crate::call::host::{ExclusiveMethod, SharedMethod};
 use crate::call::turn::panic_text;
@@ -78,10 +80,14 @@ where
     M: ExclusiveMethod<T, R>,
 {
     let site = held.site().clone();
-    let mut writes = match activated(&mut held).await {
-        Ok(writes) => writes,
-        Err(error) => return (Finished::failed(error), held.give_back()),
-    };
+    let mut writes = None;
+    if !held.is_fresh() {
+        // In a box of its own, because it is large and rare.
+        match Box::pin(activate(&mut held)).await {
+            Ok(changed) => writes = changed,
+            Err(error) => return (Finished::failed(error), held.give_back()),
+        }
+    }
     let Call { method: called, chain, deadline, key } = call;
     let failures = site.gate.failures();
     if let Some(key) = &key {
@@ -140,6 +146,9 @@ where
         // It may have been read anew in the turn, after a save that failed.
         object.failures = failures;
     }
+    if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
+        return deletion::with_turn(held, failures, outputs, reply).await;
+    }
     let sealed = gather(&mut writes, changes)
         .and_then(|()| seal(&mut held, &mut writes))
         .and_then(|()| record_answer(&site, key.as_deref(), called.name(), &reply, &mut writes));
@@ -151,7 +160,7 @@ where
     let hold = submit(&site, failures, writes, outputs).await;
     match hold {
         Some(hold) if !site.hall.overlap => {
-            let finished = match hold.opened().await {
+            let finished = match Box::pin(hold.opened()).await {
                 Ok(()) => Finished { answer: reply, hold: None },
                 Err(error) => Finished::failed(error),
             };
@@ -168,18 +177,22 @@ where
     M: SharedMethod<T, R>,
 {
     let site = held.site().clone();
-    let mut writes = match activated(&mut held).await {
-        Ok(writes) => writes,
-        Err(error) => return (Finished::failed(error), held.give_back()),
-    };
+    let mut writes = None;
+    if !held.is_fresh() {
+        // In a box of its own, because it is large and rare.
+        match Box::pin(activate(&mut held)).await {
+            Ok(changed) => writes = changed,
+            Err(error) => return (Finished::failed(error), held.give_back()),
+        }
+    }
     if held.is_exclusive() {
         held.downgrade();
         held.cell().clone().drained().await;
     }
     let Call { method: called, chain, deadline, .. } = call;
-    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline));
+    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline).of_kind(TurnKind::Shared));
     let Some(object) = &held.object else { return (Finished::failed(missing(&site)), held.give_back()) };
-    let actor = &*object.actor;
+    let actor = &object.active.actor;
     let info = TurnInfo { method: called.name(), is_exclusive: false };
     let outcome = in_turn(&mut current, async {
         if let Some(hooks) = &T::LIFECYCLE {
@@ -224,7 +237,7 @@ where
 }
 
 /// Runs the method of a turn; an error is the text of its panic.
-async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = R>) -> Result<R, String> {
+pub(crate) async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = R>) -> Result<R, String> {
     let mut method = pin!(method);
     poll_fn(|cx| {
         // A method that has panicked is not polled again, and the object that it has seen is dropped.
@@ -238,14 +251,19 @@ async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = 
     .await
 }
 
-fn ended(current: Option<Current>) -> (Vec<Output>, u64, Option<ActorWrites>) {
+pub(crate) fn ended(current: Option<Current>) -> (Vec<Output>, u64, Option<Box<ActorWrites>>) {
     // It is there: whoever polls a turn puts it back.
     current
         .map(|mut current| (std::mem::take(&mut current.outputs), current.failures, current.writes.take()))
         .unwrap_or_default()
 }
 
-async fn submit(site: &Arc<Site>, failures: u64, writes: Option<ActorWrites>, outputs: Vec<Output>) -> Option<Hold> {
+pub(crate) async fn submit(
+    site: &Arc<Site>,
+    failures: u64,
+    writes: Option<Box<ActorWrites>>,
+    outputs: Vec<Output>,
+) -> Option<Hold> {
     let mut parts = Some((writes, outputs));
     poll_fn(|cx| {
         let (writes, outputs) = parts.take().unwrap_or_default();
@@ -254,27 +272,31 @@ async fn submit(site: &Arc<Site>, failures: u64, writes: Option<ActorWrites>, ou
     .await
 }
 
-/// Sees to it that there is an object. Returns what its activation has changed.
-async fn activated<T: Actor>(held: &mut Held<T>) -> Result<Option<ActorWrites>> {
-    let site = held.site().clone();
-    let failures = site.gate.failures();
-    if held.object.as_ref().is_some_and(|object| object.failures == failures) {
-        return Ok(None);
-    }
+/// Makes the object. Returns what its activation has changed.
+async fn activate<T: Actor>(held: &mut Held<T>) -> Result<Option<Box<ActorWrites>>> {
     held.object = None;
-    activate(held, &site, failures).await
+    let site = held.site().clone();
+    let activated = make(held, &site).await;
+    if activated.is_err() {
+        // What it has read of its state is not in memory.
+        site.unload();
+    }
+    activated
 }
 
-async fn activate<T: Actor>(held: &mut Held<T>, site: &Arc<Site>, failures: u64) -> Result<Option<ActorWrites>> {
+async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<Box<ActorWrites>>> {
+    let failures = site.gate.failures();
     let mut writes = None;
     if !site.gate.is_known(site)? {
         Seal { site, writes: &mut writes }.writes().mark_known();
     }
     let mut actor = T::open(&ActorOpening { site, is_undone: false })?;
     if let Some(hooks) = &T::LIFECYCLE {
-        let mut current = Some(Current::new(Some(site.clone()), "activate", None, site.hall.activation_deadline()));
+        let current = Current::new(Some(site.clone()), "activate", None, site.hall.activation_deadline());
+        let mut current = Some(current.of_kind(TurnKind::Activation));
         let outcome = in_turn(&mut current, (hooks.activate)(&mut actor)).await;
         let (outputs, _, changes) = ended(current);
+        let is_staged = changes.is_some();
         let result =
             outcome.unwrap_or_else(|panic| Err(Error::fatal(format!("`activate` of {site} panicked: {panic}"))));
         let result = result.and_then(|()| gather(&mut writes, changes));
@@ -283,19 +305,20 @@ async fn activate<T: Actor>(held: &mut Held<T>, site: &Arc<Site>, failures: u64)
             outputs.into_iter().for_each(|output| output(Err(turn_failed(site))));
             return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")).with_source(error));
         }
-        if !outputs.is_empty() {
+        // What is not in a field is looked for behind the gate by the turn that comes now.
+        if is_staged || !outputs.is_empty() {
             drop(submit(site, failures, writes.take(), outputs).await);
         }
     }
-    held.object = Some(Object { actor: Arc::new(actor), failures });
+    held.object = Some(Object { active: Arc::new(Active::new(actor, site)), failures });
     Ok(writes)
 }
 
 /// Adds later changes to earlier ones.
-fn gather(writes: &mut Option<ActorWrites>, later: Option<ActorWrites>) -> Result<()> {
+fn gather(writes: &mut Option<Box<ActorWrites>>, later: Option<Box<ActorWrites>>) -> Result<()> {
     match (writes.as_mut(), later) {
         (_, None) => Ok(()),
-        (Some(writes), Some(later)) => writes.merge(later),
+        (Some(writes), Some(later)) => writes.merge(*later),
         (None, later) => {
             *writes = later;
             Ok(())
@@ -303,7 +326,7 @@ fn gather(writes: &mut Option<ActorWrites>, later: Option<ActorWrites>) -> Resul
     }
 }
 
-fn seal<T: Actor>(held: &mut Held<T>, writes: &mut Option<ActorWrites>) -> Result<()> {
+fn seal<T: Actor>(held: &mut Held<T>, writes: &mut Option<Box<ActorWrites>>) -> Result<()> {
     let site = held.site().clone();
     let actor = held.actor_mut().ok_or_else(|| missing(&site))?;
     actor.seal(&mut Seal { site: &site, writes })
@@ -344,7 +367,7 @@ fn record_answer<R: Reply>(
     key: Option<&str>,
     method: &str,
     answer: &Answer<R>,
-    writes: &mut Option<ActorWrites>,
+    writes: &mut Option<Box<ActorWrites>>,
 ) -> Result<()> {
     let Some(key) = key else { return Ok(()) };
     let Answer::Now(reply) = answer else {

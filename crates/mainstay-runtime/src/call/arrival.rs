@@ -9,12 +9,49 @@ use crate::call::chain::Link;
 pub struct Method {
     interface: &'static str,
     name: &'static str,
+    source: Source,
+}
+
+/// What a turn comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// Somebody calls the actor.
+    Call,
+    /// A timer of the actor.
+    Timer,
+    /// A reminder of the actor.
+    Reminder,
+    /// Something that the actor waited for outside of its turns.
+    Continuation,
+}
+
+impl Source {
+    /// True if it keeps an idle actor in memory. A timer does not: it would keep its actor there for ever.
+    pub(crate) fn counts_as_use(self) -> bool {
+        self != Self::Timer
+    }
+
+    /// True if the mailbox limits how many may wait. What an actor does by itself has limits of its own, and nobody that
+    /// could be told to slow down.
+    pub(crate) fn is_limited_by_mailbox(self) -> bool {
+        self == Self::Call
+    }
 }
 
 impl Method {
     /// The method of an interface.
     pub const fn new(interface: &'static str, name: &'static str) -> Self {
-        Self { interface, name }
+        Self { interface, name, source: Source::Call }
+    }
+
+    /// What an actor does by itself.
+    pub(crate) const fn own(name: &'static str, source: Source) -> Self {
+        Self { interface: "Actor", name, source }
+    }
+
+    /// What its turns come from.
+    pub(crate) fn source(&self) -> Source {
+        self.source
     }
 
     /// The name of the interface.

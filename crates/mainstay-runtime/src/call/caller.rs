@@ -1,18 +1,22 @@
 use std::any::TypeId;
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use arc_swap::ArcSwapOption;
 use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, Error, Result};
 
+use crate::actor::cell::removal::{Removable, Removal};
 use crate::actor::seat::Seat;
 use crate::call::arrival::{Call, Deadline, Method};
 use crate::call::contract::{Outcome, Reply};
-use crate::call::current;
+use crate::call::current::{self, Outgoing};
+use crate::call::finished::{Answer, Finished};
 use crate::call::ground::Ground;
 use crate::call::host::{Queued, Start, Turn};
-use crate::call::turn::{Subject, carry_out, conclude, wait_in_line};
+use crate::call::turn::{Subject, carry_on, carry_out, conclude, may_nest, poll_nested, wait_in_line};
 use crate::router::{Address, Route, Router};
 use crate::worker::desk::Desk;
 
@@ -109,16 +113,92 @@ impl Caller {
         R: Outcome,
         A: Send,
     {
-        match self.begin(method, arguments, start).await {
-            Ok(begun) => begun.end().await,
-            Err(error) => R::Reply::failed(error),
+        // Most calls are ready at once. The rest is large, and so has a box of its own.
+        let begun = match self.begin_at_once(method, arguments, start) {
+            Ok(begun) => begun,
+            Err(Unbegun::Failed(error)) => return R::Reply::failed(error),
+            Err(Unbegun::Waits(arguments, outgoing)) => {
+                match Box::pin(self.begin(method, arguments, outgoing, start)).await {
+                    Ok(begun) => begun,
+                    Err(error) => return R::Reply::failed(error),
+                }
+            }
+        };
+        let Begun { turn, .. } = begun;
+        let turn = match turn {
+            Started::Turn(mut turn, Ground::Actor(site)) if may_nest() => {
+                match poll_fn(|cx| Poll::Ready(poll_nested(&mut turn, cx))).await {
+                    Ok(Poll::Ready(Finished { answer: Answer::Now(reply), hold: None })) => return reply,
+                    Ok(Poll::Ready(finished)) => Started::Finished(finished),
+                    Ok(Poll::Pending) => Started::Moving(turn, Ground::Actor(site)),
+                    Err(panic) => return R::Reply::failed(self.subject(method).panicked(&*panic)),
+                }
+            }
+            other => other,
+        };
+        Box::pin(Begun { turn, ..begun }.end()).await
+    }
+
+    fn subject(&self, method: &'static Method) -> Subject<'_> {
+        Subject { method: method.name(), whom: &*self.target }
+    }
+
+    /// Begins a call to an actor that is where it was last, if nothing has to be waited for before.
+    fn begin_at_once<'c, O, R, A>(
+        &'c self,
+        method: &'static Method,
+        arguments: A,
+        start: fn(Arc<O>, A, Call) -> Start<R, A>,
+    ) -> Result<Begun<'c, R>, Unbegun<A>>
+    where
+        O: ?Sized + Send + Sync + 'static,
+        R: Reply,
+    {
+        let mut outgoing = current::outgoing().map_err(Unbegun::Failed)?;
+        self.check_key().map_err(Unbegun::Failed)?;
+        if outgoing.as_ref().is_some_and(|outgoing| outgoing.hold.is_some()) {
+            return Err(Unbegun::Waits(arguments, outgoing));
         }
+        let Some((object, ground)) = self.seated::<O>() else { return Err(Unbegun::Waits(arguments, outgoing)) };
+        let deadline = Deadline::new(self.timeout, outgoing.as_ref().and_then(|outgoing| outgoing.at_most));
+        let chain = outgoing.as_mut().and_then(|outgoing| outgoing.chain.take());
+        let awaiting = match (&chain, &ground) {
+            (Some(chain), Ground::Actor(site)) => Some(chain.awaits(site)),
+            _ => None,
+        };
+        let call = Call { method, chain, deadline, key: self.key.clone() };
+        let turn = match start(object, arguments, call) {
+            Start::Turn(turn) => Started::Turn(turn, ground),
+            Start::Queued(queued) => Started::Queued(queued, ground),
+            Start::Refused(error) => return Err(Unbegun::Failed(error)),
+            Start::Gone(arguments, call) => {
+                self.target.seat.store(None);
+                if let Some(outgoing) = &mut outgoing {
+                    outgoing.chain = call.chain;
+                }
+                return Err(Unbegun::Waits(arguments, outgoing));
+            }
+        };
+        Ok(Begun { caller: self, method, deadline, turn, awaiting })
+    }
+
+    /// Removes the actor.
+    pub(crate) async fn remove(&self, removal: Removal) -> Result<()> {
+        static DEACTIVATE: Method = Method::new("Actor", "deactivate");
+        static DELETE: Method = Method::new("Actor", "delete");
+        if !matches!(self.target.whom, Whom::Actor { .. }) {
+            return Err(Error::invalid(format!("{} is no actor: only actors can be removed", self.target)));
+        }
+        let method = if removal == Removal::Delete { &DELETE } else { &DEACTIVATE };
+        self.call::<dyn Removable, Result<()>, _>(method, removal, |place, removal, call| place.remove(removal, call))
+            .await
     }
 
     async fn begin<'c, O, R, A>(
         &'c self,
         method: &'static Method,
         arguments: A,
+        outgoing: Option<Outgoing>,
         start: fn(Arc<O>, A, Call) -> Start<R, A>,
     ) -> Result<Begun<'c, R>>
     where
@@ -127,13 +207,12 @@ impl Caller {
         A: Send,
     {
         let (mut chain, mut at_most) = (None, None);
-        if let Some(outgoing) = current::outgoing()? {
+        if let Some(outgoing) = outgoing {
             (chain, at_most) = (outgoing.chain, outgoing.at_most);
             if let Some(hold) = outgoing.hold {
                 hold.opened().await?;
             }
         }
-        self.check_key()?;
         let mut deadline = Deadline::new(self.timeout, at_most);
         let (mut arguments, mut call) =
             (arguments, Call { method, chain: chain.clone(), deadline, key: self.key.clone() });
@@ -200,12 +279,17 @@ impl Caller {
                 return Ok((desk.object::<O>().ok_or_else(strange)?, Ground::Pool(desk.scope().clone())));
             }
         };
-        let Route::Local(slot) = router.route(address)?;
-        let ticket = slot.enter(method.name(), deadline).await?;
-        let Whom::Actor { id, .. } = &target.whom else {
-            return Ok((ticket.object::<O>().ok_or_else(strange)?, Ground::Partition(ticket)));
+        let seat = loop {
+            let Route::Local(slot) = router.route(address)?;
+            let ticket = slot.enter(method.name(), deadline).await?;
+            let Whom::Actor { id, .. } = &target.whom else {
+                return Ok((ticket.object::<O>().ok_or_else(strange)?, Ground::Partition(ticket)));
+            };
+            // A hall that is closed has been taken out of its slot before, and so the next look waits for another.
+            if let Some(seat) = ticket.seat(id, TypeId::of::<O>(), method.name())? {
+                break seat;
+            }
         };
-        let seat = ticket.seat(id, TypeId::of::<O>(), method.name())?;
         let object = seat.object::<O>().ok_or_else(strange)?;
         let site = seat.site.clone();
         target.seat.store(Some(Arc::new(seat)));
@@ -222,8 +306,18 @@ struct Begun<'c, R> {
     awaiting: Option<crate::call::chain::Awaiting>,
 }
 
+/// Why a call has not begun at once.
+enum Unbegun<A> {
+    Failed(Error),
+    /// For its turn in which it is made, or for where it goes.
+    Waits(A, Option<Outgoing>),
+}
+
 enum Started<R> {
     Turn(Turn<R>, Ground),
+    /// One that was polled, and has to wait.
+    Moving(Turn<R>, Ground),
+    Finished(Finished<R>),
     /// The ground is kept, because a call that waits is counted there.
     Queued(Queued<R>, Ground),
 }
@@ -234,6 +328,8 @@ impl<R: Reply> Begun<'_, R> {
         let subject = Subject { method: method.name(), whom: &*caller.target };
         let finished = match turn {
             Started::Turn(turn, ground) => carry_out(turn, ground, &subject, &mut deadline).await,
+            Started::Moving(turn, ground) => carry_on(turn, ground, &subject, &mut deadline).await,
+            Started::Finished(finished) => Ok(finished),
             Started::Queued(queued, _ground) => wait_in_line(queued, &subject, &mut deadline).await,
         };
         let reply = match finished {

@@ -27,11 +27,25 @@ pub(crate) struct Current {
     link: Option<Arc<Link>>,
     deadline: Deadline,
     /// What it changes beside the fields of its actor.
-    pub(crate) writes: Option<ActorWrites>,
+    pub(crate) writes: Option<Box<ActorWrites>>,
     /// What leaves when it is durable.
     pub(crate) outputs: Vec<Output>,
     /// How many commits of the actor had failed when what the turn sees was read.
     pub(crate) failures: u64,
+    kind: TurnKind,
+}
+
+/// What a turn may do to its actor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TurnKind {
+    /// Anything.
+    Exclusive,
+    /// Others run beside it.
+    Shared,
+    /// The actor is being made.
+    Activation,
+    /// The actor leaves memory, and nothing of it is changed any more.
+    Deactivation,
 }
 
 impl Current {
@@ -42,7 +56,23 @@ impl Current {
         deadline: Deadline,
     ) -> Self {
         let failures = site.as_ref().map_or(0, |site| site.gate.failures());
-        Self { site, method, chain, link: None, deadline, writes: None, outputs: Vec::new(), failures }
+        Self {
+            site,
+            method,
+            chain,
+            link: None,
+            deadline,
+            writes: None,
+            outputs: Vec::new(),
+            failures,
+            kind: TurnKind::Exclusive,
+        }
+    }
+
+    /// The same as a turn of another kind.
+    pub(crate) fn of_kind(mut self, kind: TurnKind) -> Self {
+        self.kind = kind;
+        self
     }
 
     /// Runs a part of the turn.
@@ -152,18 +182,33 @@ pub(crate) fn change<R>(change: impl FnOnce(&mut ActorWrites) -> Result<R>) -> R
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return Err(not_in_turn()) };
         let Some(site) = &current.site else { return Err(not_in_turn()) };
-        change(current.writes.get_or_insert_with(|| ActorWrites::new(site.id.clone())))
+        if current.kind == TurnKind::Deactivation {
+            return Err(leaving(site));
+        }
+        change(current.writes.get_or_insert_with(|| Box::new(ActorWrites::new(site.id.clone()))))
     })
 }
 
 /// Looks at what the turn has changed so far beside the fields of its actor.
 pub(crate) fn changed<R>(look: impl FnOnce(&ActorWrites) -> Option<R>) -> Option<R> {
-    CURRENT.with_borrow(|current| look(current.as_ref()?.writes.as_ref()?))
+    CURRENT.with_borrow(|current| look(current.as_ref()?.writes.as_deref()?))
 }
 
 /// Takes what was changed so far beside the fields of the actor, for a save in the middle of a turn.
-pub(crate) fn take_writes() -> Option<ActorWrites> {
+pub(crate) fn take_writes() -> Option<Box<ActorWrites>> {
     CURRENT.with_borrow_mut(|current| current.as_mut()?.writes.take())
+}
+
+/// What kind of turn of an actor this is.
+pub(crate) fn kind() -> Option<TurnKind> {
+    CURRENT.with_borrow(|current| current.as_ref().filter(|current| current.site.is_some()).map(|current| current.kind))
+}
+
+/// What an actor is told that is to be changed while it is deactivated.
+pub(crate) fn leaving(site: &Site) -> Error {
+    Error::invalid(format!(
+        "{site} is being deactivated, and nothing of it is saved any more: change and save it in a turn before"
+    ))
 }
 
 fn not_in_turn() -> Error {

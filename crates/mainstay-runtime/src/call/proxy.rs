@@ -1,8 +1,11 @@
 use std::fmt::Debug;
+use std::future::Future;
 use std::sync::Arc;
 
+use mainstay_core::Result;
 use mainstay_core::time::Duration;
 
+use crate::actor::cell::removal::Removal;
 use crate::call::caller::Caller;
 
 /// What all proxies have in common. Implemented by `#[interface]`.
@@ -38,6 +41,20 @@ pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
     #[must_use]
     fn idempotent(&self, key: impl AsRef<str>) -> Self {
         Self::from_caller(self.caller().idempotent(key.as_ref()))
+    }
+
+    /// Deletes the actor: its state, its reminders, the answers that are kept for idempotency keys and the subscriptions to
+    /// its events, all in one commit. One that does not exist is fine, and none of its code runs unless it is in memory.
+    ///
+    /// It waits for its turn behind the calls that came before, and is done when it is durable. Calls that wait behind it
+    /// get `NotFound`; one that is made later finds a new actor. An actor deletes itself by
+    /// [`Context::delete`](crate::Context::delete).
+    ///
+    /// # Errors
+    /// `Invalid` for a service; those of a call and of a commit, and then nothing was deleted unless it is
+    /// `OutcomeUnknown`.
+    fn delete(&self) -> impl Future<Output = Result<()>> + Send {
+        self.caller().remove(Removal::Delete)
     }
 }
 

@@ -67,8 +67,7 @@ pub(crate) async fn carry_out<R: Reply>(
     subject: &Subject<'_>,
     deadline: &mut Deadline,
 ) -> Result<Finished<R>> {
-    let is_nested_deep = NESTED.get() >= NESTED_MAX;
-    if !is_nested_deep {
+    if may_nest() {
         let first = poll_fn(|cx| {
             Poll::Ready(match &ground {
                 // What an actor starts is seen to by its turn.
@@ -84,6 +83,16 @@ pub(crate) async fn carry_out<R: Reply>(
             Err(panic) => return Err(subject.panicked(&*panic)),
         }
     }
+    carry_on(turn, ground, subject, deadline).await
+}
+
+/// Carries a turn out in a task of its own.
+pub(crate) async fn carry_on<R: Reply>(
+    mut turn: Turn<R>,
+    ground: Ground,
+    subject: &Subject<'_>,
+    deadline: &mut Deadline,
+) -> Result<Finished<R>> {
     let task = ground.scope().clone().spawn(async move {
         let _ground = ground;
         // One that has panicked is not polled again, and what it has seen is shared by `&self` in any case.
@@ -171,9 +180,14 @@ pub(crate) async fn conclude<R: Reply>(finished: Finished<R>, subject: &Subject<
 
 type Polled<R> = std::thread::Result<Poll<R>>;
 
-fn poll_nested<R>(turn: &mut Turn<R>, cx: &mut Context<'_>) -> Polled<Finished<R>> {
+pub(crate) fn poll_nested<R>(turn: &mut Turn<R>, cx: &mut Context<'_>) -> Polled<Finished<R>> {
     let _nested = Nested::enter();
     catch_unwind(AssertUnwindSafe(|| turn.as_mut().poll(cx)))
+}
+
+/// True if another call may be polled on this stack.
+pub(crate) fn may_nest() -> bool {
+    NESTED.get() < NESTED_MAX
 }
 
 /// Counts how deep calls are nested on this stack, also when they panic.

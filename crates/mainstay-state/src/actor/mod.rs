@@ -15,6 +15,7 @@ mod writes;
 mod answer;
 mod backoff;
 mod cron;
+mod payload;
 mod reminder;
 mod schedule;
 

@@ -2,9 +2,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod chains;
+mod closing;
+mod continuations;
 mod deferred;
+mod delete;
+mod enumerate;
 mod gate;
+#[path = "../services/harness.rs"]
+mod harness;
 mod idempotency;
 mod identity;
+mod idle;
+mod lives;
+mod log;
+mod memory;
+mod races;
+mod reminders;
 mod state;
+mod timers;
 mod turns;

@@ -1,0 +1,133 @@
+//! The removal of an actor, from memory or altogether, as something that waits in line like a call.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use mainstay_core::{Error, Result};
+
+use crate::actor::Actor;
+use crate::actor::cell::{ActorCell, Held, LetterTurn, Running};
+use crate::actor::letter::{Letter, ReplyTo};
+use crate::actor::{deactivation, deletion};
+use crate::call::arrival::Call;
+use crate::call::chain::Link;
+use crate::call::finished::Finished;
+use crate::call::host::Start;
+
+/// How an actor is removed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Removal {
+    /// From memory.
+    Deactivate,
+    /// With everything that is stored of it.
+    Delete,
+}
+
+/// The place of an actor of any type, by which the actor can be removed.
+pub(crate) trait Removable: Any + Send + Sync {
+    /// Removes the actor when those who came before have had their turns.
+    fn remove(self: Arc<Self>, removal: Removal, call: Call) -> Start<Result<()>, Removal>;
+
+    /// Takes the actor out of memory as soon as the turns under way have ended.
+    fn depart(self: Arc<Self>);
+}
+
+impl<T: Actor> Removable for ActorCell<T> {
+    fn remove(self: Arc<Self>, removal: Removal, call: Call) -> Start<Result<()>, Removal> {
+        let mut inner = self.inner.lock();
+        if inner.is_closed {
+            return Start::Gone(removal, call);
+        }
+        if inner.queue.is_empty()
+            && let Some(held) = inner.take(&self, false)
+        {
+            drop(inner);
+            return Start::Turn(Box::pin(async move {
+                let (finished, is_wanted) = removed(held, removal, call.chain).await;
+                if is_wanted {
+                    self.drained().await;
+                }
+                finished
+            }));
+        }
+        if let Some(error) = self.refusal(&inner, &call) {
+            return Start::Refused(error);
+        }
+        let (reply, queued) = ReplyTo::new();
+        inner.queue.push_back(Box::new(RemovalLetter { removal, chain: call.chain, reply: Some(reply) }));
+        Start::Queued(queued)
+    }
+
+    fn depart(self: Arc<Self>) {
+        let mut inner = self.inner.lock();
+        let is_there = inner.object.is_some() || inner.running != Running::Nobody;
+        if inner.is_closed || !is_there || inner.queue.front().is_some_and(|letter| letter.is_departure()) {
+            return;
+        }
+        // Before those who wait: they are to find a new one. It is one at most, and so no question of the mailbox.
+        inner.queue.push_front(Box::new(RemovalLetter { removal: Removal::Deactivate, chain: None, reply: None }));
+        let is_free = inner.running == Running::Nobody;
+        drop(inner);
+        if is_free {
+            let scope = self.site.hall.scope.clone();
+            drop(scope.spawn(self.drained()));
+        }
+    }
+}
+
+/// A removal that waits for its turn.
+struct RemovalLetter {
+    removal: Removal,
+    chain: Option<Arc<Link>>,
+    /// Who is told; nobody if it was the actor itself that asked for it.
+    reply: Option<ReplyTo<Result<()>>>,
+}
+
+impl<T: Actor> Letter<T> for RemovalLetter {
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn is_use(&self) -> bool {
+        false
+    }
+
+    fn is_departure(&self) -> bool {
+        self.reply.is_none()
+    }
+
+    fn claim(&self) -> bool {
+        self.reply.as_ref().is_none_or(ReplyTo::claim)
+    }
+
+    fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn {
+        let Self { removal, chain, reply } = *self;
+        Box::pin(async move {
+            let (finished, _) = removed(held, removal, chain).await;
+            if let Some(reply) = reply {
+                reply.send(finished);
+            }
+        })
+    }
+
+    fn refuse(self: Box<Self>, error: Error) {
+        if let Some(reply) = self.reply {
+            reply.send(Finished::failed(error));
+        }
+    }
+
+    fn outlive(self: Box<Self>, _: Error) {
+        // An actor that is deleted is where a removal wants it.
+        if let Some(reply) = self.reply {
+            reply.send(Finished::now(Ok(())));
+        }
+    }
+}
+
+/// Removes an actor. Returns whether somebody waits for it as well.
+async fn removed<T: Actor>(held: Held<T>, removal: Removal, chain: Option<Arc<Link>>) -> (Finished<Result<()>>, bool) {
+    match removal {
+        Removal::Deactivate => (Finished::now(Ok(())), deactivation::leave(held, chain).await),
+        Removal::Delete => deletion::delete(held, chain).await,
+    }
+}

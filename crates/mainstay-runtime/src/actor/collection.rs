@@ -1,0 +1,182 @@
+//! Which actors leave memory without being told to: those that were idle for long, and those that were used least recently
+//! when memory is short.
+
+use std::sync::{Arc, Weak};
+
+use mainstay_core::task::JoinHandle;
+use mainstay_core::time::{self, Duration};
+use parking_lot::Mutex;
+
+use crate::actor::Actor;
+use crate::actor::cell::ActorCell;
+use crate::actor::deactivation::leave_each;
+use crate::actor::hall::Hall;
+use crate::actor::population::{Excess, Population};
+
+/// How many `deactivate` hooks of a partition run at a time, when actors leave it because they were idle or memory is short.
+const LEAVING_AT_ONCE: usize = 64;
+
+/// How many actors of a type are looked at to find out which of them were used least recently. If there are more, they are
+/// a sample.
+const SAMPLE: usize = 16 << 10;
+
+/// How long a node waits that could not free as much memory as it should, because actors are busy, before it tries again.
+const RELIEF_PAUSE: Duration = Duration::from_millis(100);
+
+/// A [`Hall`] of actors of any type, as memory sees it.
+pub(crate) trait Gathered: Send + Sync {
+    /// How many places there are.
+    fn places(&self) -> usize;
+
+    /// The stamps and the bytes of idle actors: of every one whose place in the table is a multiple of `step`.
+    fn sample(&self, step: usize) -> Vec<(u64, u64)>;
+
+    /// Takes idle actors out of memory that were last used up to a stamp, the least recently used first, as long as
+    /// something is left of the excess.
+    fn shed(self: Arc<Self>, up_to: u64, excess: Arc<Mutex<Excess>>) -> JoinHandle<()>;
+}
+
+/// Watches over the actors of a partition, until the partition is closed.
+pub(crate) async fn watch<T: Actor>(hall: Weak<Hall<T>>, population: Arc<Population>) {
+    loop {
+        let scan = async {
+            match population.next_scan() {
+                Some(moment) => time::sleep_until(moment).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = scan => {
+                let Some(hall) = hall.upgrade() else { return };
+                collect(&hall, &population).await;
+            }
+            () = population.pressed() => relieve(&population).await,
+        }
+    }
+}
+
+/// Takes actors out of memory that were idle for long enough.
+async fn collect<T: Actor>(hall: &Arc<Hall<T>>, population: &Population) {
+    let settings = &hall.core().settings;
+    let scan = population.advance();
+    // One used at any time since a scan counts as used when the next one began.
+    let scans = settings.idle_timeout.as_nanos().div_ceil(settings.idle_scan.as_nanos().max(1));
+    let before = Population::stamp_of(scan.saturating_sub(u64::try_from(scans).unwrap_or(u64::MAX)));
+    let idle = hall.idle_before(before);
+    leave_each(hall.core(), idle, LEAVING_AT_ONCE, move |cell| cell.take_idle(before)).await;
+}
+
+/// Takes those actors of a type out of memory that were used least recently, until its limits are kept.
+async fn relieve(population: &Population) {
+    // Whoever does so already goes on until it is done.
+    let Ok(_alone) = population.relieving.try_lock() else { return };
+    loop {
+        let excess = population.excess();
+        if excess.is_none() {
+            return;
+        }
+        let before = (population.active(), population.bytes());
+        let halls = population.halls();
+        if let Some(up_to) = threshold(&halls, excess) {
+            let excess = Arc::new(Mutex::new(excess));
+            let shedding: Vec<_> = halls.into_iter().map(|hall| hall.shed(up_to, excess.clone())).collect();
+            for hall in shedding {
+                // An error means that the partition is closed, and its actors are gone.
+                let _ = hall.await;
+            }
+        }
+        if population.active() >= before.0 && population.bytes() >= before.1 {
+            time::sleep(RELIEF_PAUSE).await;
+        }
+    }
+}
+
+/// Up to which stamp actors have to go; `None` if all are busy.
+fn threshold(halls: &[Arc<dyn Gathered>], excess: Excess) -> Option<u64> {
+    let places: usize = halls.iter().map(|hall| hall.places()).sum();
+    let step = places.div_ceil(SAMPLE).max(1);
+    let mut sample: Vec<_> = halls.iter().flat_map(|hall| hall.sample(step)).collect();
+    sample.sort_unstable();
+    cut(&sample, step as u64, excess)
+}
+
+/// The stamp of the last one that has to go, if each of the sample stands for `each` of them.
+fn cut(sample: &[(u64, u64)], each: u64, excess: Excess) -> Option<u64> {
+    let mut left = excess;
+    for (stamp, bytes) in sample {
+        left.actors = left.actors.saturating_sub(each);
+        left.bytes = left.bytes.saturating_sub(bytes.saturating_mul(each));
+        if left.is_none() {
+            return Some(*stamp);
+        }
+    }
+    sample.last().map(|(stamp, _)| *stamp)
+}
+
+impl<T: Actor> Gathered for Hall<T> {
+    fn places(&self) -> usize {
+        self.len()
+    }
+
+    fn sample(&self, step: usize) -> Vec<(u64, u64)> {
+        let mut sample = Vec::new();
+        self.each_cell(|place, cell| {
+            if place.is_multiple_of(step)
+                && let Some(used) = cell.idle_since()
+            {
+                sample.push((used, self.core().overhead_bytes + cell.site().weight()));
+            }
+        });
+        sample
+    }
+
+    fn shed(self: Arc<Self>, up_to: u64, excess: Arc<Mutex<Excess>>) -> JoinHandle<()> {
+        let hall = self.core().clone();
+        hall.scope.clone().spawn(async move {
+            let mut idle = Vec::new();
+            self.each_cell(|_, cell| {
+                if let Some(used) = cell.idle_since().filter(|used| *used <= up_to) {
+                    idle.push((used, cell.clone()));
+                }
+            });
+            idle.sort_unstable_by_key(|(used, _)| *used);
+            let overhead = hall.overhead_bytes;
+            drop(self);
+            leave_each(&hall, idle, LEAVING_AT_ONCE, move |(used, cell): (u64, Arc<ActorCell<T>>)| {
+                let mut left = excess.lock();
+                if left.is_none() {
+                    return None;
+                }
+                // Only if it was not used since.
+                let held = cell.take_idle(used.saturating_add(1))?;
+                *left = left.without(overhead + cell.site().weight());
+                Some(held)
+            })
+            .await;
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recently_used_go_until_both_limits_are_kept() {
+        let sample = [(1, 10), (2, 10), (3, 1000), (4, 10), (9, 10)];
+        let cut = |actors, bytes| cut(&sample, 1, Excess { actors, bytes });
+        assert_eq!(cut(1, 0), Some(1));
+        assert_eq!(cut(2, 0), Some(2));
+        assert_eq!(cut(0, 21), Some(3));
+        assert_eq!(cut(4, 21), Some(4));
+        assert_eq!(cut(100, 0), Some(9), "all of them");
+    }
+
+    #[test]
+    fn each_of_a_sample_stands_for_many() {
+        let sample = [(1, 10), (2, 10), (3, 10)];
+        assert_eq!(cut(&sample, 100, Excess { actors: 150, bytes: 0 }), Some(2));
+        assert_eq!(cut(&sample, 100, Excess { actors: 0, bytes: 2_010 }), Some(3));
+        assert_eq!(cut(&[], 1, Excess { actors: 1, bytes: 0 }), None);
+    }
+}

@@ -1,0 +1,134 @@
+use std::any::type_name;
+use std::future::Future;
+use std::sync::Arc;
+
+use mainstay_core::{Error, ErrorKind, Result};
+
+use crate::actor::cell::ActorCell;
+use crate::actor::internal::run_turn;
+use crate::actor::site::Site;
+use crate::actor::stay::{Ending, Plans};
+use crate::actor::{Actor, Context};
+use crate::call::arrival::{Method, Source};
+use crate::call::current;
+use crate::call::turn::catching;
+
+/// How many continuations an actor may wait for at a time. Each is a task.
+pub const CONTINUATIONS_PER_ACTOR_MAX: usize = 256;
+
+static THEN: Method = Method::own("then", Source::Continuation);
+
+/// What an actor does with what it has waited for: an async method that takes it, or an async closure that is given the
+/// actor and it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not what `{T}` can do with a `{O}`",
+    label = "this is not an async method of `{T}` that takes a `{O}`",
+    note = "pass `{T}::method` for an `async fn method(&mut self, output: {O}) -> Result<()>`, or \
+            `async move |actor: &mut {T}, output: {O}| {{ .. Ok(()) }}`, whose future can be sent to other threads"
+)]
+pub trait ContinuationMethod<'a, T: 'a, O>: Send {
+    /// What it takes to run it.
+    type Running: Future<Output = Result<()>> + Send + 'a;
+
+    /// Runs it.
+    fn run(self, actor: &'a mut T, output: O) -> Self::Running;
+}
+
+impl<'a, T: 'a, O, F, Running> ContinuationMethod<'a, T, O> for F
+where
+    F: FnOnce(&'a mut T, O) -> Running + Send,
+    Running: Future<Output = Result<()>> + Send + 'a,
+{
+    type Running = Running;
+
+    fn run(self, actor: &'a mut T, output: O) -> Running {
+        self(actor, output)
+    }
+}
+
+impl Context {
+    /// Waits for something outside of the turns of this actor, which is free meanwhile, and then runs a method with what
+    /// came of it, as an exclusive turn.
+    ///
+    /// The future is begun when what this turn has changed is durable, and not at all if the turn fails. It belongs to the
+    /// activation: it is dropped, and the method does not run, when the actor is deactivated or reset. An error of the
+    /// method is logged.
+    ///
+    /// # Errors
+    /// `Invalid` if `T` is not the type of this actor; `Overloaded` if it waits for [`CONTINUATIONS_PER_ACTOR_MAX`] already.
+    pub fn then<T, O, W, F>(&self, future: W, method: F) -> Result<()>
+    where
+        T: Actor,
+        O: Send + 'static,
+        W: Future<Output = O> + Send + 'static,
+        F: for<'a> ContinuationMethod<'a, T, O> + 'static,
+    {
+        let site = &self.site;
+        if site.cell::<ActorCell<T>>().is_none() {
+            let strange = type_name::<T>();
+            return Err(Error::invalid(format!(
+                "a continuation of {site} is for {strange}, which that is not: pass a method of the actor that waits"
+            )));
+        }
+        let (ending, plans) = (Arc::<Ending>::default(), self.stay.plans().clone());
+        let number = plans.add_continuation(&ending).map_err(|error| {
+            Error::new(error.kind(), format!("a continuation of {site} cannot begin: {error}")).with_source(error)
+        })?;
+        let entry = Entry { plans, number };
+        let begun = site.clone();
+        current::leave(move |turn| {
+            if turn.is_ok() && !ending.is_over() {
+                let scope = begun.hall.scope.clone();
+                drop(scope.spawn(carry_on(begun, entry, ending, future, method)));
+            }
+        });
+        Ok(())
+    }
+}
+
+/// A continuation among those of its actor, until it ends in whatever way.
+struct Entry {
+    plans: Arc<Plans>,
+    number: u64,
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.plans.forget_continuation(self.number);
+    }
+}
+
+async fn carry_on<T, O, W, F>(site: Arc<Site>, entry: Entry, ending: Arc<Ending>, future: W, method: F)
+where
+    T: Actor,
+    O: Send + 'static,
+    W: Future<Output = O> + Send + 'static,
+    F: for<'a> ContinuationMethod<'a, T, O> + 'static,
+{
+    let waited = tokio::select! {
+        biased;
+        () = ending.ended() => return,
+        waited = catching("a continuation", async { Ok(future.await) }) => waited,
+    };
+    let output = match waited {
+        Ok(output) => output,
+        Err(error) => return tracing::error!(actor = %site, ?error, "what an actor has waited for has panicked"),
+    };
+    let Some(cell) = site.cell::<ActorCell<T>>() else { return };
+    // It belongs to an activation, and so not to one that is yet to be.
+    cell.shed();
+    if ending.is_over() {
+        return;
+    }
+    let over = ending.clone();
+    let result = run_turn(&cell, &THEN, move |actor: &mut T| {
+        Box::pin(async move { if over.is_over() { Ok(()) } else { method.run(actor, output).await } })
+    })
+    .await;
+    drop(entry);
+    let Err(error) = result else { return };
+    let has_left = ending.is_over() && matches!(error.kind(), ErrorKind::Retry | ErrorKind::NotPrimary { .. });
+    if !has_left {
+        tracing::warn!(actor = %site, ?error, "a continuation has failed");
+    }
+}

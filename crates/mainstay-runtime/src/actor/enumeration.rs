@@ -1,0 +1,221 @@
+//! The actors of a type from outside: which there are, page by page, and the removal of one.
+
+mod continuation;
+mod listing;
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use mainstay_core::partitioning::Share;
+use mainstay_core::{ActorId, Error, Result, task};
+use mainstay_state::actor::Reminder;
+
+use crate::actor::cell::removal::Removal;
+use crate::actor::{Actor, Context};
+use crate::call::arrival::Deadline;
+use crate::call::caller::{CALL_TIMEOUT_DEFAULT, Caller};
+use crate::router::{Address, Route, Router};
+
+pub use continuation::Continuation;
+pub use listing::{Listed, Listing};
+
+/// The longest page of a listing.
+pub const PAGE_MAX: usize = 10_000;
+
+/// How long a page is that a [`Listing`] asks for.
+pub const PAGE_DEFAULT: usize = 1_000;
+
+/// An actor, as a listing shows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActorInfo {
+    /// Who it is.
+    pub id: ActorId,
+    /// Whether it was in memory when it was looked at.
+    pub is_active: bool,
+}
+
+/// A reminder, as a listing shows it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ActorReminder {
+    /// Whose it is.
+    pub actor: ActorId,
+    /// The reminder.
+    pub reminder: Reminder,
+}
+
+/// A part of a listing.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Page<T> {
+    /// What it shows.
+    pub items: Vec<T>,
+    /// Where the next page begins; `None` if this is the last.
+    pub continuation: Option<Continuation>,
+}
+
+/// All actors of a type. Cheap to clone.
+///
+/// An actor exists from its first activation until it is deleted, in memory or not. A listing goes through the partitions in
+/// their order, and through each in the order of ids: numbers, uuids, texts. Whatever comes and goes meanwhile, an actor
+/// that exists throughout is shown exactly once.
+#[derive(Clone)]
+pub struct Actors {
+    router: Arc<dyn Router>,
+    service: Arc<str>,
+    partitions: Arc<[Arc<Address>]>,
+}
+
+impl fmt::Debug for Actors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Actors({} in {} partitions)", self.service, self.partitions.len())
+    }
+}
+
+impl Actors {
+    pub(crate) fn new(router: Arc<dyn Router>, service: Arc<str>, partitions: Vec<Arc<Address>>) -> Self {
+        Self { router, service, partitions: partitions.into() }
+    }
+
+    /// The name of the type.
+    pub fn service_name(&self) -> &str {
+        &self.service
+    }
+
+    /// How many partitions there are; they are numbered from 0.
+    pub fn partitions(&self) -> u32 {
+        self.partitions.len() as u32
+    }
+
+    /// A page of the actors, or of the [reminders](ActorReminder), of all partitions: the first one, or the one after
+    /// another.
+    ///
+    /// # Errors
+    /// `Invalid` for a limit of 0 or above [`PAGE_MAX`], and for a continuation of another listing; those of a partition
+    /// that cannot be read.
+    pub async fn page<T: Listed>(&self, continuation: Option<&Continuation>, limit: usize) -> Result<Page<T>> {
+        self.page_of(0..self.partitions.len(), continuation, limit).await
+    }
+
+    /// A [`page`](Actors::page) of one partition.
+    ///
+    /// # Errors
+    /// As [`page`](Actors::page); `Invalid` if there is no such partition.
+    pub async fn partition_page<T: Listed>(
+        &self,
+        partition: u32,
+        continuation: Option<&Continuation>,
+        limit: usize,
+    ) -> Result<Page<T>> {
+        self.check_partition(partition)?;
+        self.page_of(partition as usize..partition as usize + 1, continuation, limit).await
+    }
+
+    /// All actors, one after another.
+    pub fn all(&self) -> Listing<ActorInfo> {
+        Listing::new(self.clone(), None)
+    }
+
+    /// All reminders of all actors, one after another.
+    pub fn all_reminders(&self) -> Listing<ActorReminder> {
+        Listing::new(self.clone(), None)
+    }
+
+    /// All actors of one partition, one after another.
+    ///
+    /// # Errors
+    /// `Invalid` if there is no such partition.
+    pub fn all_of_partition(&self, partition: u32) -> Result<Listing<ActorInfo>> {
+        self.check_partition(partition)?;
+        Ok(Listing::new(self.clone(), Some(partition)))
+    }
+
+    /// Takes an actor out of memory, when those who came before have had their turns. Its state stays. One that is not in
+    /// memory is fine.
+    ///
+    /// # Errors
+    /// Those of a call.
+    pub async fn deactivate(&self, id: impl Into<ActorId>) -> Result<()> {
+        self.caller(id.into())?.remove(Removal::Deactivate).await
+    }
+
+    /// Deletes an actor: see [`Proxy::delete`](crate::Proxy::delete).
+    ///
+    /// # Errors
+    /// As [`Proxy::delete`](crate::Proxy::delete).
+    pub async fn delete(&self, id: impl Into<ActorId>) -> Result<()> {
+        self.caller(id.into())?.remove(Removal::Delete).await
+    }
+
+    fn check_partition(&self, partition: u32) -> Result<()> {
+        if partition < self.partitions() {
+            return Ok(());
+        }
+        let (service, count) = (&self.service, self.partitions());
+        Err(Error::invalid(format!("{service} has no partition {partition}: it has {count}, from 0")))
+    }
+
+    fn caller(&self, id: ActorId) -> Result<Caller> {
+        id.check()?;
+        let key = id.place();
+        let holds = |address: &&Arc<Address>| matches!(&address.share, Share::Range { low, high } if (*low..=*high).contains(&key));
+        let address = self.partitions.iter().find(holds).cloned();
+        let address = address.ok_or_else(|| {
+            Error::fatal(format!("no partition of {} is responsible for actor {id}: this is a defect", self.service))
+        })?;
+        Ok(Caller::new(self.router.clone(), address, Some(id)))
+    }
+
+    async fn page_of<T: Listed>(
+        &self,
+        partitions: Range<usize>,
+        continuation: Option<&Continuation>,
+        limit: usize,
+    ) -> Result<Page<T>> {
+        if limit == 0 || limit > PAGE_MAX {
+            return Err(Error::invalid(format!("a page of {limit}: use 1 to PAGE_MAX = {PAGE_MAX}")));
+        }
+        let (first, mut after) = match continuation {
+            None => (partitions.start, None),
+            Some(continuation) => {
+                let (partition, mark) = continuation.read(T::LISTING, &self.service)?;
+                if !partitions.contains(&partition) {
+                    return Err(Error::invalid(format!(
+                        "this continuation is of partition {partition} of {}: continue the listing that it is of",
+                        self.service
+                    )));
+                }
+                (partition, Some(mark))
+            }
+        };
+        let mut items = Vec::new();
+        for partition in first..partitions.end {
+            let left = limit - items.len();
+            let found = self.read::<T>(&self.partitions[partition], after.take(), left).await?;
+            let is_full = found.len() == left;
+            items.extend(found);
+            if is_full && let Some(last) = items.last() {
+                let continuation = Continuation::new(T::LISTING, &self.service, partition, last.mark())?;
+                return Ok(Page { items, continuation: Some(continuation) });
+            }
+        }
+        Ok(Page { items, continuation: None })
+    }
+
+    async fn read<T: Listed>(&self, address: &Arc<Address>, after: Option<T::Mark>, limit: usize) -> Result<Vec<T>> {
+        let Route::Local(slot) = self.router.route(address)?;
+        let ticket = slot.enter("list", &mut Deadline::new(CALL_TIMEOUT_DEFAULT, None)).await?;
+        let actors = ticket.actors()?;
+        // It may be from disk, and much.
+        task::blocking(move || T::list(&*actors, after.as_ref(), limit)).await
+    }
+}
+
+impl Context {
+    /// All actors of a type: to list them, or to remove one.
+    ///
+    /// # Errors
+    /// As [`Services::actors`](crate::Services::actors).
+    pub fn actors<A: Actor>(&self) -> Result<Actors> {
+        self.site().hall.services.actors::<A>()
+    }
+}

@@ -1,0 +1,161 @@
+//! What the alarm does with a reminder of an actor, in line with its calls.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use mainstay_core::time;
+use mainstay_core::{Error, Result};
+use mainstay_state::actor::{ActorWrites, Reminder};
+use tokio::sync::oneshot;
+
+use crate::actor::Actor;
+use crate::actor::cell::{ActorCell, Held, LetterTurn};
+use crate::actor::gate;
+use crate::actor::letter::Letter;
+use crate::actor::site::Site;
+use crate::actor::work;
+use crate::call::arrival::{Call, Deadline, Method, Source};
+use crate::call::current;
+use crate::call::finished::{Answer, Finished};
+use crate::call::host::ExclusiveMethod;
+use crate::call::turn::{Subject, conclude};
+
+static REMIND: Method = Method::own("remind", Source::Reminder);
+
+/// What is to be done with a reminder, if it still is what it was.
+pub(crate) enum Errand {
+    /// The actor handles it, and is activated for that if need be.
+    Fire,
+    /// It is stored like this, or removed. The actor does not notice.
+    Replace(Option<Reminder>),
+}
+
+/// What became of it.
+pub(crate) enum Done {
+    /// It is done, and durable; or it was not to be done, because the reminder was changed meanwhile.
+    Settled,
+    /// It has failed, and nothing has changed.
+    Failed(Error),
+    /// The actor has left its place, and may be found again.
+    Left,
+}
+
+/// Runs an errand when it is its turn.
+pub(crate) async fn run<T: Actor>(cell: &Arc<ActorCell<T>>, reminder: Reminder, errand: Errand) -> Done {
+    let (reply, answer) = oneshot::channel();
+    let is_taken = cell.post(Box::new(ErrandLetter { reminder, errand, reply }));
+    let finished = match answer.await {
+        Ok(finished) if is_taken => finished,
+        _ => return Done::Left,
+    };
+    let subject = Subject { method: REMIND.name(), whom: &**cell.site() };
+    match conclude(finished, &subject, &mut Deadline::never()).await {
+        Ok(()) => Done::Settled,
+        Err(error) => Done::Failed(error),
+    }
+}
+
+struct ErrandLetter {
+    reminder: Reminder,
+    errand: Errand,
+    /// Dropped if the actor leaves.
+    reply: oneshot::Sender<Finished<Result<()>>>,
+}
+
+impl<T: Actor> Letter<T> for ErrandLetter {
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn is_use(&self) -> bool {
+        REMIND.source().counts_as_use()
+    }
+
+    fn claim(&self) -> bool {
+        !self.reply.is_closed()
+    }
+
+    fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn {
+        let Self { reminder, errand, reply } = *self;
+        Box::pin(async move {
+            // An error means that the partition is being closed.
+            let _ = reply.send(carry_out(held, reminder, errand).await);
+        })
+    }
+
+    fn refuse(self: Box<Self>, _: Error) {}
+}
+
+/// Looks before the actor is activated: one that was deleted meanwhile must not come back for this.
+async fn carry_out<T: Actor>(held: Held<T>, reminder: Reminder, errand: Errand) -> Finished<Result<()>> {
+    let site = held.site().clone();
+    let finished = match is_unchanged(&site, &reminder) {
+        Err(error) => Finished::now(Err(error)),
+        // When that is durable: until then it would be found in the store as it was.
+        Ok(false) => Finished { answer: Answer::Now(Ok(())), hold: site.gate.hold(&site, site.gate.failures()) },
+        Ok(true) => match errand {
+            Errand::Fire => {
+                let call = Call { method: &REMIND, chain: None, deadline: Deadline::never(), key: None };
+                return work::exclusive_turn::<T, Result<()>, _>(held, Handling { reminder }, call).await;
+            }
+            Errand::Replace(next) => replace(&site, &reminder, next).await,
+        },
+    };
+    held.give_back();
+    finished
+}
+
+async fn replace(site: &Arc<Site>, reminder: &Reminder, next: Option<Reminder>) -> Finished<Result<()>> {
+    let mut writes = ActorWrites::new(site.id.clone());
+    match next {
+        Some(next) => {
+            if let Err(error) = writes.put_reminder(next) {
+                return Finished::now(Err(error));
+            }
+        }
+        None => writes.remove_reminder(&reminder.name),
+    }
+    let mut writes = Some(Box::new(writes));
+    let failures = site.gate.failures();
+    let hold = poll_fn(|cx| Poll::Ready(gate::submit(site, failures, writes.take(), Vec::new(), cx))).await;
+    Finished { answer: Answer::Now(Ok(())), hold }
+}
+
+/// A reminder that is handled by its actor.
+struct Handling {
+    reminder: Reminder,
+}
+
+impl<T: Actor> ExclusiveMethod<T, Result<()>> for Handling {
+    async fn invoke(self, target: &mut T) -> Result<()> {
+        let Some(hook) = &T::REMINDABLE else {
+            return Err(Error::invalid(format!("nobody handles it: implement `Remindable` for {}", T::NAME)));
+        };
+        (hook.remind)(target, self.reminder.clone()).await?;
+        handled(&self.reminder)
+    }
+}
+
+/// Says what becomes of a reminder that was handled, with what the turn has changed; unless the turn has said so itself.
+fn handled(reminder: &Reminder) -> Result<()> {
+    let Some(site) = current::site() else { return Ok(()) };
+    let is_set_here = current::changed(|writes| writes.reminder(&reminder.name).map(drop)).is_some();
+    if is_set_here || !is_unchanged(&site, reminder)? {
+        return Ok(());
+    }
+    let next = reminder.after_success(time::wall());
+    current::change(|writes| match next {
+        Some(next) => writes.put_reminder(next),
+        None => {
+            writes.remove_reminder(&reminder.name);
+            Ok(())
+        }
+    })
+}
+
+/// True if a reminder is what it was, as of the last turn.
+fn is_unchanged(site: &Site, reminder: &Reminder) -> Result<bool> {
+    let known = site.gate.reminder(site, &reminder.name)?;
+    Ok(known.as_ref() == Some(reminder))
+}

@@ -1,0 +1,217 @@
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+
+use mainstay_core::time::{self, Duration, Instant};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::actor::collection::Gathered;
+use crate::actor::settings::ActorSettings;
+
+/// Which bits of a stamp count activations within a scan; those above are the number of the scan. More activations than
+/// that between two scans carry over, and make actors look used a scan later than they were.
+const ACTIVATION_BITS: u32 = 24;
+
+/// By how much the limits are undercut once they are passed, as a part of them: actors leave by the bunch, because to find
+/// those that were used least recently takes a look at many.
+const RELIEF_PART: u64 = 16;
+
+/// All actors of one type on one node that are in memory, over all of its partitions: how many they are, how much they hold,
+/// and the clock by which their use is told apart.
+///
+/// The clock costs a call no look at a real one. It moves with every scan for idle actors and with every activation: two
+/// uses with no activation between them need not be told apart, since memory only gets short when actors come into it.
+pub(crate) struct Population {
+    clock: AtomicU64,
+    active: AtomicU64,
+    bytes: AtomicU64,
+    active_max: u64,
+    bytes_max: u64,
+    idle_scan: Duration,
+    /// When the first partition was opened, from which scans are counted.
+    start: OnceLock<Instant>,
+    halls: Mutex<Vec<Weak<dyn Gathered>>>,
+    pressed: Notify,
+    /// Whoever has it sees to it that limits are kept.
+    pub(crate) relieving: tokio::sync::Mutex<()>,
+}
+
+impl fmt::Debug for Population {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Population({} active, {} bytes)", self.active(), self.bytes())
+    }
+}
+
+/// What has to leave memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Excess {
+    pub(crate) actors: u64,
+    pub(crate) bytes: u64,
+}
+
+impl Excess {
+    pub(crate) fn is_none(self) -> bool {
+        self == Self::default()
+    }
+
+    /// What is left when an actor of so many bytes has gone.
+    pub(crate) fn without(self, bytes: u64) -> Self {
+        Self { actors: self.actors.saturating_sub(1), bytes: self.bytes.saturating_sub(bytes) }
+    }
+}
+
+impl Population {
+    pub(crate) fn new(settings: &ActorSettings) -> Self {
+        Self {
+            clock: AtomicU64::new(0),
+            active: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            active_max: settings.active_actors_max.unwrap_or(u64::MAX),
+            bytes_max: settings.memory_max.unwrap_or(u64::MAX),
+            idle_scan: settings.idle_scan,
+            start: OnceLock::new(),
+            halls: Mutex::default(),
+            pressed: Notify::new(),
+            relieving: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The stamp of a use that happens now.
+    pub(crate) fn stamp(&self) -> u64 {
+        self.clock.load(Ordering::Relaxed)
+    }
+
+    /// The stamp before which all uses were earlier than a scan.
+    pub(crate) fn stamp_of(scan: u64) -> u64 {
+        scan << ACTIVATION_BITS
+    }
+
+    /// Moves the clock to now, and returns the number of the scan.
+    pub(crate) fn advance(&self) -> u64 {
+        let scan = self.scans();
+        self.clock.fetch_max(Self::stamp_of(scan), Ordering::Relaxed);
+        scan
+    }
+
+    /// When the next scan is; `None` if that is beyond what a clock can tell.
+    pub(crate) fn next_scan(&self) -> Option<Instant> {
+        let scans = u32::try_from(self.scans() + 1).ok()?;
+        self.start().checked_add(self.idle_scan.checked_mul(scans)?)
+    }
+
+    fn start(&self) -> Instant {
+        *self.start.get_or_init(time::now)
+    }
+
+    /// How many scans there have been time for.
+    fn scans(&self) -> u64 {
+        let elapsed = time::now().saturating_duration_since(self.start());
+        // A scan is a millisecond at least; ten years of them fit.
+        (elapsed.as_nanos() / self.idle_scan.as_nanos().max(1)) as u64
+    }
+
+    pub(crate) fn active(&self) -> u64 {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// An actor has come into memory.
+    pub(crate) fn enter(&self, bytes: u64) {
+        self.clock.fetch_add(1, Ordering::Relaxed);
+        let active = self.active.fetch_add(1, Ordering::Relaxed) + 1;
+        if active > self.active_max {
+            self.pressed.notify_one();
+        }
+        self.grow(bytes);
+    }
+
+    /// An actor has left memory.
+    pub(crate) fn leave(&self, bytes: u64) {
+        self.active.fetch_sub(1, Ordering::Relaxed);
+        self.shrink(bytes);
+    }
+
+    pub(crate) fn grow(&self, bytes: u64) {
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if bytes > self.bytes_max {
+            self.pressed.notify_one();
+        }
+    }
+
+    pub(crate) fn shrink(&self, bytes: u64) {
+        if bytes > 0 {
+            self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        }
+    }
+
+    /// Ready when a limit has been passed, for one of those who wait.
+    pub(crate) async fn pressed(&self) {
+        self.pressed.notified().await;
+    }
+
+    /// What has to leave memory: nothing as long as the limits are kept, and somewhat more than what is above them else.
+    pub(crate) fn excess(&self) -> Excess {
+        let (active, bytes) = (self.active(), self.bytes());
+        Excess { actors: excess(active, self.active_max), bytes: excess(bytes, self.bytes_max) }
+    }
+
+    pub(crate) fn add_hall(&self, hall: Weak<dyn Gathered>) {
+        let mut halls = self.halls.lock();
+        halls.retain(|hall| hall.strong_count() > 0);
+        halls.push(hall);
+    }
+
+    pub(crate) fn halls(&self) -> Vec<Arc<dyn Gathered>> {
+        self.halls.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+fn excess(value: u64, max: u64) -> u64 {
+    if value <= max { 0 } else { value - (max - max / RELIEF_PART) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn population(change: fn(&mut ActorSettings)) -> Population {
+        let mut settings = ActorSettings { idle_scan: Duration::from_secs(60), ..ActorSettings::default() };
+        change(&mut settings);
+        Population::new(&settings)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_moves_with_scans_and_activations_and_never_back() {
+        let population = population(|_| {});
+        assert_eq!((population.advance(), population.stamp()), (0, 0));
+        population.enter(1);
+        assert_eq!(population.stamp(), 1);
+        time::sleep(Duration::from_secs(150)).await;
+        assert_eq!(population.advance(), 2);
+        assert_eq!(population.stamp(), Population::stamp_of(2));
+        population.enter(1);
+        assert_eq!(population.advance(), 2);
+        assert_eq!(population.stamp(), Population::stamp_of(2) + 1);
+        assert_eq!(population.next_scan().unwrap(), time::now() + Duration::from_secs(30));
+    }
+
+    #[tokio::test]
+    async fn a_limit_that_is_passed_is_undercut() {
+        let population =
+            population(|settings| (settings.active_actors_max, settings.memory_max) = (Some(32), Some(64 << 10)));
+        for _ in 0..32 {
+            population.enter(2 << 10);
+        }
+        assert!(population.excess().is_none());
+        population.enter(2 << 10);
+        assert_eq!(population.excess(), Excess { actors: 3, bytes: (2 << 10) + (64 << 10) / 16 });
+        population.pressed().await;
+        population.leave(2 << 10);
+        assert!(population.excess().is_none());
+        assert_eq!((population.active(), population.bytes()), (32, 64 << 10));
+    }
+}
