@@ -73,18 +73,18 @@ impl<'i> ActorField<'i> {
 
     /// Hands over what has changed.
     pub(super) fn expand_seal(&self) -> Option<TokenStream> {
-        let name = self.kept()?;
-        Some(quote! { ::mainstay::__private::Kept::seal(&mut self.#name, seal)?; })
+        let (name, ty) = self.kept()?;
+        Some(quote_spanned! { place(ty) => <#ty as ::mainstay::__private::Kept>::seal(&mut self.#name, seal)?; })
     }
 
     /// Goes back to what is stored.
     pub(super) fn expand_restore(&self) -> Option<TokenStream> {
-        let name = self.kept()?;
-        Some(quote! { ::mainstay::__private::Kept::restore(&mut self.#name, opening)?; })
+        let (name, ty) = self.kept()?;
+        Some(quote_spanned! { place(ty) => <#ty as ::mainstay::__private::Kept>::restore(&mut self.#name, opening)?; })
     }
 
-    fn kept(&self) -> Option<&syn::Ident> {
-        (self.content != Content::Plain).then_some(&self.field.name)
+    fn kept(&self) -> Option<(&syn::Ident, &syn::Type)> {
+        (self.content != Content::Plain).then_some((&self.field.name, self.field.ty))
     }
 }
 

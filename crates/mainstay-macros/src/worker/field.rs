@@ -1,8 +1,7 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::spanned::Spanned as _;
 
-use crate::derive::{Field, read};
+use crate::derive::{Field, place, read};
 
 /// A field of a worker: its context, or whatever starts as its default.
 pub(super) struct WorkerField<'i> {
@@ -22,8 +21,8 @@ impl<'i> WorkerField<'i> {
     pub(super) fn expand(&self) -> TokenStream {
         let (name, ty) = (&self.field.name, self.field.ty);
         let value = match self.field.type_name().as_deref() {
-            Some("WorkerContext") => quote_spanned! { ty.span() => opening.context() },
-            _ => quote_spanned! { ty.span() => opening.plain::<#ty>() },
+            Some("WorkerContext") => quote_spanned! { place(ty) => opening.context() },
+            _ => quote_spanned! { place(ty) => opening.plain::<#ty>() },
         };
         quote!(#name: #value)
     }

@@ -62,6 +62,7 @@ fn weight(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for State<T> {
     fn open(opening: &ActorOpening<'_>, name: &'static str) -> Result<Self> {
         let (value, unknown, bytes) = Self::load(opening, name)?;

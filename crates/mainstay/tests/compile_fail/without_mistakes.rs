@@ -95,7 +95,7 @@ type Kept = State<Option<String>>;
 
 mod own {
     #[derive(Default)]
-    pub struct Context;
+    pub(crate) struct Context;
 }
 
 impl Counter for CounterActor {
