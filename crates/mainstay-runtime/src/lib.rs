@@ -35,8 +35,9 @@ pub use actor::activation::{ActorOptions, CommitFaults};
 pub use actor::cell::ActorCell;
 pub use actor::settings::{ActorSettings, ReminderSettings};
 pub use actor::{
-    Actor, ActorOpening, Context, Kept, Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook,
-    Remindable, Seal, State, TurnInfo,
+    Actor, ActorOpening, Context, DYNAMIC_NAME_BYTES_MAX, DynamicState, DynamicStateMut, Kept, Lifecycle,
+    LifecycleHooks, NoLifecycle, NotRemindable, Paged, Probe, RemindHook, Remindable, Seal, State, StateValue,
+    TurnInfo,
 };
 pub use call::arrival::{Call, Method};
 pub use call::caller::{CALL_TIMEOUT_DEFAULT, Caller};

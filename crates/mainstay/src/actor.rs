@@ -49,5 +49,6 @@ pub use mainstay_core::{ACTOR_ID_BYTES_MAX, ActorId};
 /// The derive macro and the trait that it implements go by one name.
 pub use mainstay_macros::Actor;
 pub use mainstay_runtime::{
-    Actor, ActorOptions, ActorSettings, Context, Deferred, Lifecycle, Remindable, Responder, State, TurnInfo, deferred,
+    Actor, ActorOptions, ActorSettings, Context, DYNAMIC_NAME_BYTES_MAX, Deferred, DynamicState, DynamicStateMut,
+    Lifecycle, Paged, Remindable, Responder, State, StateValue, TurnInfo, deferred,
 };

@@ -3,8 +3,10 @@
 
 mod chains;
 mod deferred;
+mod dynamic;
 mod gate;
 mod idempotency;
 mod identity;
+mod paged;
 mod state;
 mod turns;
