@@ -111,8 +111,9 @@ pub use mainstay_core::{ACTOR_ID_BYTES_MAX, ActorId};
 /// The derive macro and the trait that it implements go by one name.
 pub use mainstay_macros::Actor;
 pub use mainstay_runtime::{
-    Actor, ActorOptions, ActorSettings, CONTINUATIONS_PER_ACTOR_MAX, Context, ContinuationMethod, Deferred, Lifecycle,
-    Remind, Remindable, Responder, State, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo, deferred,
+    Actor, ActorOptions, ActorSettings, CONTINUATIONS_PER_ACTOR_MAX, Context, ContinuationMethod,
+    DYNAMIC_NAME_BYTES_MAX, Deferred, DynamicState, DynamicStateMut, Lifecycle, Paged, Remind, Remindable, Responder,
+    State, StateValue, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo, deferred,
 };
 pub use mainstay_runtime::{ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_MAX, Page};
 pub use mainstay_state::actor::{

@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt as _;
+use syn::meta::ParseNestedMeta;
 
 use crate::derive::{Field, all, checked_name, once, place, read};
 
@@ -27,7 +28,7 @@ impl<'i> ActorField<'i> {
         let (mut state, mut plain, mut stored) = (None, None, None);
         read(field.attributes, "actor", |meta| {
             if meta.path.is_ident("name") {
-                once(&mut stored, &meta, checked_name)
+                once(&mut stored, &meta, field_name)
             } else if meta.path.is_ident("state") {
                 once(&mut state, &meta, |_| Ok(()))
             } else if meta.path.is_ident("default") {
@@ -96,6 +97,18 @@ impl Content {
             Self::Context => Some(field.name.unraw().to_string()),
             Self::Plain => None,
         }
+    }
+}
+
+/// A name that a field is stored under. Those of dynamic state start with a zero, and are not to meet it.
+fn field_name(meta: &ParseNestedMeta<'_>) -> syn::Result<String> {
+    let name = checked_name(meta)?;
+    match name.starts_with('\0') {
+        true => {
+            Err(meta
+                .error("the name of a field does not start with a zero, which stands before names of dynamic state"))
+        }
+        false => Ok(name),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::{ActorId, Epoch, Level, PartitionId, Result};
 
+use crate::actor::dynamic::Pages;
 use crate::actor::kept::{ActorOpening, Kept, Seal};
 use crate::actor::site::Site;
 use crate::actor::stay::Stay;
@@ -11,9 +12,11 @@ use crate::call::proxy::{Proxy, SharedInterface};
 
 /// What an actor can know of itself, and how it reaches others. A field of this type is all that it takes.
 pub struct Context {
-    pub(super) site: Arc<Site>,
+    pub(crate) site: Arc<Site>,
     /// What the actor has started and what ends with its activation.
     pub(super) stay: Stay,
+    /// Its dynamic state, as far as it is in memory.
+    pub(crate) pages: Pages,
 }
 
 impl fmt::Debug for Context {
@@ -103,14 +106,15 @@ impl Context {
 
 impl Kept for Context {
     fn open(opening: &ActorOpening<'_>, _: &'static str) -> Result<Self> {
-        Ok(Self { site: opening.site.clone(), stay: Stay::default() })
+        Ok(Self { site: opening.site.clone(), stay: Stay::default(), pages: Pages::default() })
     }
 
-    fn seal(&mut self, _: &mut Seal<'_>) -> Result<()> {
-        Ok(())
+    fn seal(&mut self, seal: &mut Seal<'_>) -> Result<()> {
+        self.pages.seal(seal)
     }
 
     fn restore(&mut self, _: &ActorOpening<'_>) -> Result<()> {
+        self.pages.clear();
         Ok(())
     }
 }

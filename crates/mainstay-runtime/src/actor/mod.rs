@@ -7,8 +7,10 @@
 // What authors use.
 pub(crate) mod context;
 pub(crate) mod definition;
+pub(crate) mod dynamic;
 pub(crate) mod hooks;
 pub(crate) mod kept;
+pub(crate) mod paged;
 pub(crate) mod settings;
 pub(crate) mod state;
 
@@ -43,8 +45,10 @@ pub(crate) mod presence;
 pub use context::Context;
 pub use continuation::{CONTINUATIONS_PER_ACTOR_MAX, ContinuationMethod};
 pub use definition::Actor;
+pub use dynamic::{DYNAMIC_NAME_BYTES_MAX, DynamicState, DynamicStateMut, StateValue};
 pub use hooks::{Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook, Remindable, TurnInfo};
 pub use kept::{ActorOpening, Kept, Seal};
+pub use paged::Paged;
 pub use reminder::Remind;
 pub use state::State;
 pub use timer::{TIMERS_PER_ACTOR_MAX, Timer, TimerMethod};

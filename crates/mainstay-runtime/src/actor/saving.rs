@@ -5,21 +5,20 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use mainstay_core::{Error, Result};
+use mainstay_state::actor::ActorWrites;
 
 use crate::actor::gate;
+use crate::actor::kept::Kept as _;
 use crate::actor::site::Site;
-use crate::actor::{Actor, ActorOpening, Seal};
+use crate::actor::{Actor, ActorOpening, Context, Seal};
 use crate::call::current::{self, TurnKind};
 
 /// Commits what an actor has changed so far in its turn.
 pub(crate) async fn save<T: Actor>(actor: &mut T, site: &Arc<Site>) -> Result<()> {
-    if current::kind() == Some(TurnKind::Deactivation) {
-        return Err(current::leaving(site));
-    }
-    if current::changed(|writes| writes.is_deleted().then_some(())).is_some() {
-        return Err(Error::invalid(format!("{site} is deleted with this turn, and there is nothing to save of it")));
-    }
-    let result = commit(actor, site).await;
+    refuse_if_leaving(site)?;
+    let mut writes = current::take_writes();
+    let sealed = actor.seal(&mut Seal { site, writes: &mut writes });
+    let result = commit(site, writes, sealed).await;
     if result.is_err() {
         actor.restore(&ActorOpening { site, is_undone: true })?;
         current::refresh();
@@ -27,10 +26,49 @@ pub(crate) async fn save<T: Actor>(actor: &mut T, site: &Arc<Site>) -> Result<()
     result
 }
 
-async fn commit<T: Actor>(actor: &mut T, site: &Arc<Site>) -> Result<()> {
+/// Commits what has been changed so far in the turn of an actor, as far as its context knows of it: all but the fields.
+pub(crate) async fn save_reached(context: &mut Context) -> Result<()> {
+    let site = &context.site.clone();
+    if !current::site().is_some_and(|current| Arc::ptr_eq(&current, site)) {
+        return Err(Error::invalid(format!("`save` of {site} is for a method of that actor, in its turn")));
+    }
+    refuse_if_leaving(site)?;
+    // The fields stand on the turns before. Those are waited for, so that what fails after this leaves the fields right.
+    if let Some(hold) = site.gate.hold(site, current::failures())
+        && let Err(error) = hold.opened().await
+    {
+        context.pages.clear();
+        return Err(error);
+    }
     let mut writes = current::take_writes();
-    actor.seal(&mut Seal { site, writes: &mut writes })?;
-    let mut outputs = Some(current::take_outputs());
+    let sealed = context.seal(&mut Seal { site, writes: &mut writes });
+    let result = commit(site, writes, sealed).await;
+    if result.is_err() {
+        context.restore(&ActorOpening { site, is_undone: true })?;
+        current::refresh();
+    }
+    result
+}
+
+/// Refuses to save an actor that is on its way out.
+fn refuse_if_leaving(site: &Arc<Site>) -> Result<()> {
+    if current::kind() == Some(TurnKind::Deactivation) {
+        return Err(current::leaving(site));
+    }
+    if current::changed(|writes| writes.is_deleted().then_some(())).is_some() {
+        return Err(Error::invalid(format!("{site} is deleted with this turn, and there is nothing to save of it")));
+    }
+    Ok(())
+}
+
+async fn commit(site: &Arc<Site>, mut writes: Option<Box<ActorWrites>>, sealed: Result<()>) -> Result<()> {
+    let outputs = current::take_outputs();
+    if let Err(error) = sealed {
+        // What was to leave stands on what is not saved.
+        outputs.into_iter().for_each(|output| output(Err(Error::new(error.kind(), error.to_string()))));
+        return Err(error);
+    }
+    let mut outputs = Some(outputs);
     let hold = poll_fn(|cx| {
         Poll::Ready(gate::submit(site, current::failures(), writes.take(), outputs.take().unwrap_or_default(), cx))
     })

@@ -149,13 +149,20 @@ where
     if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
         return deletion::with_turn(held, failures, outputs, reply).await;
     }
+    let is_new = writes.is_some();
     let sealed = gather(&mut writes, changes)
         .and_then(|()| seal(&mut held, &mut writes))
         .and_then(|()| record_answer(&site, key.as_deref(), called.name(), &reply, &mut writes));
     if let Err(error) = sealed {
         outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
-        undo(&mut held);
-        return (Finished::failed(error), held.give_back());
+        undo_sealed(&mut held);
+        let known = is_new.then(|| {
+            let mut known = ActorWrites::new(site.id.clone());
+            known.mark_known();
+            Box::new(known)
+        });
+        let hold = submit(&site, failures, known, Vec::new()).await;
+        return (Finished { hold, ..Finished::failed(error) }, held.give_back());
     }
     let hold = submit(&site, failures, writes, outputs).await;
     match hold {
@@ -305,9 +312,13 @@ async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<B
             outputs.into_iter().for_each(|output| output(Err(turn_failed(site))));
             return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")).with_source(error));
         }
-        // What is not in a field is looked for behind the gate by the turn that comes now.
-        if is_staged || !outputs.is_empty() {
-            drop(submit(site, failures, writes.take(), outputs).await);
+        // The turn that comes now looks for it behind the gate, and goes back to it if it fails. That the actor is known is
+        // left to the turn's own commit.
+        let is_changed = writes.as_ref().is_some_and(|writes| writes.bytes() > 0);
+        if (is_changed || is_staged || !outputs.is_empty())
+            && let Some(Hold::Failed(error)) = submit(site, failures, writes.take(), outputs).await
+        {
+            return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")));
         }
     }
     held.object = Some(Object { active: Arc::new(Active::new(actor, site)), failures });
@@ -332,11 +343,23 @@ fn seal<T: Actor>(held: &mut Held<T>, writes: &mut Option<Box<ActorWrites>>) -> 
     actor.seal(&mut Seal { site: &site, writes })
 }
 
-/// Drops what a failed turn has changed. An actor that cannot be read again is made anew.
+/// Drops what a failed turn has changed.
 fn undo<T: Actor>(held: &mut Held<T>) {
     let site = held.site().clone();
+    restore(held, &ActorOpening { site: &site, is_undone: false });
+}
+
+/// Drops what a turn has changed whose seal failed half way: some fields have handed over what is not committed.
+fn undo_sealed<T: Actor>(held: &mut Held<T>) {
+    let site = held.site().clone();
+    restore(held, &ActorOpening { site: &site, is_undone: true });
+}
+
+/// Goes back to what is stored. An actor that cannot be read again is made anew.
+fn restore<T: Actor>(held: &mut Held<T>, opening: &ActorOpening<'_>) {
+    let site = opening.site;
     let Some(actor) = held.actor_mut() else { return };
-    if let Err(error) = actor.restore(&ActorOpening { site: &site, is_undone: false }) {
+    if let Err(error) = actor.restore(opening) {
         tracing::warn!(actor = %site, ?error, "an actor cannot be restored after a failed turn, and is activated anew");
         held.spoil();
     }

@@ -99,8 +99,16 @@ impl ActorStore {
     /// # Errors
     /// As for all that reads.
     pub fn state_names(&self, id: &ActorId) -> Result<Vec<String>> {
+        self.state_names_starting(id, "")
+    }
+
+    /// The names of an actor's states that start with a text, in order. No others are passed over for it.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn state_names_starting(&self, id: &ActorId, start: &str) -> Result<Vec<String>> {
         let mut names = Vec::new();
-        self.each_of(id, Kind::State, |name, _| {
+        self.each_starting(id, Kind::State, start, |name, _| {
             names.push(name.to_owned());
             Ok(())
         })?;
@@ -305,11 +313,23 @@ impl ActorStore {
     }
 
     /// Visits the entries of an actor, in the order of their names.
-    fn each_of(&self, id: &ActorId, kind: Kind, mut visit: impl FnMut(&str, Bytes) -> Result<()>) -> Result<()> {
-        let prefix = EncodedId::new(id).entries(kind);
-        for entry in self.read()?.scan(layout::range(&prefix, None), Order::Ascending)? {
+    fn each_of(&self, id: &ActorId, kind: Kind, visit: impl FnMut(&str, Bytes) -> Result<()>) -> Result<()> {
+        self.each_starting(id, kind, "", visit)
+    }
+
+    /// Visits the entries of an actor whose names start with a text, in the order of their names.
+    fn each_starting(
+        &self,
+        id: &ActorId,
+        kind: Kind,
+        start: &str,
+        mut visit: impl FnMut(&str, Bytes) -> Result<()>,
+    ) -> Result<()> {
+        let encoded = EncodedId::new(id);
+        let (all, some) = (encoded.entries(kind), encoded.entry(kind, start.as_bytes()));
+        for entry in self.read()?.scan(layout::range(&some, None), Order::Ascending)? {
             let (key, record) = entry?;
-            visit(layout::parse_name(kind, id, &prefix, &key)?, record)?;
+            visit(layout::parse_name(kind, id, &all, &key)?, record)?;
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ mod closing;
 mod continuations;
 mod deferred;
 mod delete;
+mod dynamic;
 mod enumerate;
 mod gate;
 #[path = "../services/harness.rs"]
@@ -16,6 +17,7 @@ mod idle;
 mod lives;
 mod log;
 mod memory;
+mod paged;
 mod races;
 mod reminders;
 mod state;

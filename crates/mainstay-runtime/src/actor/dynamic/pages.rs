@@ -1,0 +1,193 @@
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry as Place;
+use std::sync::{Arc, OnceLock};
+
+use mainstay_core::contract::Unknown;
+use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_state::VALUE_BYTES_MAX;
+use parking_lot::Mutex;
+
+use super::item::Item;
+use super::name::stored_name;
+use crate::actor::kept::Seal;
+use crate::actor::site::Site;
+
+/// What of an actor's dynamic state is in memory: what was read, and what has changed since it was last handed over.
+///
+/// The original tracks for each name whether it was added, updated or removed. Here a name that has changed is held against
+/// what is stored when it is handed over, which comes to the same: what was removed and added again is an update, what was
+/// added and removed is nothing, and what was set to what it was is nothing either.
+#[derive(Default)]
+pub(crate) struct Pages(
+    /// Made when it is needed first: most actors have no dynamic state. The lock is held to look up and to enter, never
+    /// while a value is encoded, decoded, compared or dropped, which is up to its type.
+    OnceLock<Box<Mutex<Entries>>>,
+);
+
+#[derive(Default)]
+struct Entries {
+    by_name: BTreeMap<Box<str>, Entry>,
+    /// True if one of them is.
+    is_changed: bool,
+}
+
+struct Entry {
+    /// The value; `None` if it was removed and that has not been handed over.
+    item: Option<Arc<dyn Item>>,
+    rest: Rest,
+    is_changed: bool,
+}
+
+/// The fields of a stored value that its type does not know, and that stay when it is set.
+enum Rest {
+    /// Not looked for: the value was set without having been read.
+    Unread,
+    Read(Unknown),
+    /// There are none, because what is stored is removed first.
+    Fresh,
+}
+
+/// What is in memory under a name.
+pub(super) enum Found {
+    Value(Arc<dyn Item>),
+    Removed,
+    /// Nothing: it may be stored.
+    Nothing,
+}
+
+impl Pages {
+    pub(super) fn find(&self, name: &str) -> Found {
+        let Some(entries) = self.0.get() else { return Found::Nothing };
+        match entries.lock().by_name.get(name) {
+            None => Found::Nothing,
+            Some(Entry { item: None, .. }) => Found::Removed,
+            Some(Entry { item: Some(item), .. }) => Found::Value(item.clone()),
+        }
+    }
+
+    /// Keeps what was read, unless another turn that runs beside this one did so before. Returns what is kept.
+    pub(super) fn keep(&self, name: &str, item: Arc<dyn Item>, unknown: Unknown) -> Arc<dyn Item> {
+        let mut entries = self.0.get_or_init(Box::default).lock();
+        match entries.by_name.entry(name.into()) {
+            Place::Occupied(place) => match &place.get().item {
+                Some(earlier) => {
+                    let earlier = earlier.clone();
+                    drop(entries);
+                    earlier
+                }
+                // Only a turn that has the actor to itself removes, and it does not read meanwhile.
+                None => item,
+            },
+            Place::Vacant(place) => {
+                place.insert(Entry { item: Some(item.clone()), rest: Rest::Read(unknown), is_changed: false });
+                item
+            }
+        }
+    }
+
+    /// Which names are set (true) and which are removed (false) by what has not been handed over.
+    pub(super) fn changes(&self) -> Vec<(String, bool)> {
+        let Some(entries) = self.0.get() else { return Vec::new() };
+        let entries = entries.lock();
+        let changed = entries.by_name.iter().filter(|(_, entry)| entry.is_changed);
+        changed.map(|(name, entry)| (name.to_string(), entry.item.is_some())).collect()
+    }
+
+    pub(super) fn put(&mut self, name: &str, item: Arc<dyn Item>) {
+        let entries = self.entries_mut();
+        entries.is_changed = true;
+        let Some(entry) = entries.by_name.get_mut(name) else {
+            let entry = Entry { item: Some(item), rest: Rest::Unread, is_changed: true };
+            entries.by_name.insert(name.into(), entry);
+            return;
+        };
+        if let (Rest::Read(_), Some(earlier)) = (&entry.rest, &entry.item)
+            && type_of(&**earlier) != type_of(&*item)
+        {
+            // What one type does not know, another may.
+            entry.rest = Rest::Unread;
+        }
+        entry.item = Some(item);
+        entry.is_changed = true;
+    }
+
+    pub(super) fn remove(&mut self, name: &str) {
+        let entries = self.entries_mut();
+        entries.is_changed = true;
+        entries.by_name.insert(name.into(), Entry { item: None, rest: Rest::Fresh, is_changed: true });
+    }
+
+    fn entries_mut(&mut self) -> &mut Entries {
+        self.0.get_or_init(Box::default);
+        // It was made in the line before; `get_mut_or_init` is not stable.
+        #[expect(clippy::expect_used, reason = "it was made in the line before")]
+        self.0.get_mut().expect("made above").get_mut()
+    }
+
+    /// Lets go of everything, changed or not.
+    pub(crate) fn clear(&mut self) {
+        self.0 = OnceLock::new();
+    }
+
+    /// Hands over what has changed.
+    ///
+    /// # Errors
+    /// `TooLarge` or `Invalid` if a value cannot be stored. [Clear](Pages::clear) it then.
+    pub(crate) fn seal(&mut self, seal: &mut Seal<'_>) -> Result<()> {
+        let Some(entries) = self.0.get_mut() else { return Ok(()) };
+        let entries = entries.get_mut();
+        if !entries.is_changed {
+            return Ok(());
+        }
+        for (name, entry) in entries.by_name.iter_mut().filter(|(_, entry)| entry.is_changed) {
+            entry.seal(seal, name)?;
+        }
+        entries.by_name.retain(|_, entry| entry.item.is_some());
+        entries.is_changed = false;
+        Ok(())
+    }
+}
+
+impl Entry {
+    fn seal(&mut self, seal: &mut Seal<'_>, name: &str) -> Result<()> {
+        let stored_name = stored_name(seal.site, name)?;
+        let stored = seal.site.state(&stored_name)?;
+        let Some(item) = &self.item else {
+            if stored.is_some() {
+                seal.writes().remove_state(&stored_name);
+            }
+            return Ok(());
+        };
+        let unknown = match (std::mem::replace(&mut self.rest, Rest::Unread), &stored) {
+            (Rest::Read(unknown), _) => unknown,
+            (Rest::Unread, Some(stored)) => item.unknown_of(stored),
+            (Rest::Unread, None) | (Rest::Fresh, _) => Unknown::default(),
+        };
+        let (bytes, unknown) = item.encode(&unknown).map_err(|error| {
+            let text = format!("state {name:?} of {} cannot be saved", seal.site);
+            Error::new(error.kind(), text).with_source(error)
+        })?;
+        if bytes.len() > VALUE_BYTES_MAX {
+            return Err(too_large(seal.site, name, bytes.len()));
+        }
+        if stored.is_none_or(|stored| stored != bytes) {
+            seal.writes().put_state(&stored_name, bytes.into())?;
+        }
+        self.rest = Rest::Read(unknown);
+        self.is_changed = false;
+        Ok(())
+    }
+}
+
+fn type_of(item: &dyn Item) -> std::any::TypeId {
+    let item: &dyn Any = item;
+    item.type_id()
+}
+
+fn too_large(site: &Site, name: &str, bytes: usize) -> Error {
+    Error::new(
+        ErrorKind::TooLarge,
+        format!("state {name:?} of {site} has {bytes} bytes, and VALUE_BYTES_MAX is {VALUE_BYTES_MAX}: split it"),
+    )
+}

@@ -1,0 +1,114 @@
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
+
+use mainstay_core::{Error, ErrorKind, Result};
+
+use super::item::{StateValue, decoded, typed};
+use super::name::{MARK, stored_name};
+use super::pages::Found;
+use crate::actor::Context;
+use crate::actor::site::Site;
+
+/// An actor's state under names that are chosen as it runs, to be read. Comes from [`Context::state`].
+///
+/// A value is loaded when it is asked for, and read from memory after that. What is given is shared with that memory and
+/// cannot be changed: a change is made by [`DynamicStateMut::set`](super::DynamicStateMut::set) and its kin. (A type that
+/// changes behind a shared reference, such as an atomic, evades this, and such a change is not saved.)
+///
+/// A name has one type while it is in memory: to ask for another is `Invalid`, and so is a type that what is stored does not
+/// fit.
+#[derive(Clone, Copy)]
+pub struct DynamicState<'c> {
+    context: &'c Context,
+}
+
+impl fmt::Debug for DynamicState<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DynamicState({})", self.context.site)
+    }
+}
+
+impl<'c> DynamicState<'c> {
+    pub(super) fn new(context: &'c Context) -> Self {
+        Self { context }
+    }
+
+    /// The value of a name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none; `Invalid` if it is of another type; whatever keeps it from being read.
+    pub fn get<T: StateValue>(self, name: &str) -> Result<Arc<T>> {
+        self.try_get(name)?.ok_or_else(|| not_found(&self.context.site, name))
+    }
+
+    /// The value of a name, if there is one.
+    ///
+    /// # Errors
+    /// `Invalid` if it is of another type; whatever keeps it from being read.
+    pub fn try_get<T: StateValue>(self, name: &str) -> Result<Option<Arc<T>>> {
+        let Context { site, pages, .. } = self.context;
+        match pages.find(name) {
+            Found::Value(item) => typed(site, name, item).map(Some),
+            Found::Removed => Ok(None),
+            Found::Nothing => {
+                let Some(stored) = site.state(&stored_name(site, name)?)? else { return Ok(None) };
+                let (value, unknown) = decoded::<T>(site, name, &stored)?;
+                typed(site, name, pages.keep(name, value, unknown)).map(Some)
+            }
+        }
+    }
+
+    /// Whether a name has a value. The value is not decoded.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being read.
+    pub fn contains(self, name: &str) -> Result<bool> {
+        let Context { site, pages, .. } = self.context;
+        match pages.find(name) {
+            Found::Value(_) => Ok(true),
+            Found::Removed => Ok(false),
+            Found::Nothing => Ok(site.state(&stored_name(site, name)?)?.is_some()),
+        }
+    }
+
+    /// All names that have a value, in order. The values are not decoded, and not kept in memory.
+    ///
+    /// # Errors
+    /// Whatever keeps them from being read.
+    pub fn names(self) -> Result<Vec<String>> {
+        let Context { site, pages, .. } = self.context;
+        // What is not committed comes before what is: a commit that ends between the two is then seen twice, not missed.
+        let uncommitted = site.gate.uncommitted();
+        let stored = site.hall.store()?.state_names_starting(&site.id, MARK)?;
+        let mut names: BTreeSet<String> =
+            stored.iter().filter_map(|name| name.strip_prefix(MARK)).map(str::to_owned).collect();
+        for writes in uncommitted {
+            if writes.is_deleted() {
+                names.clear();
+            }
+            for (name, value) in writes.changed_states() {
+                let Some(name) = name.strip_prefix(MARK) else { continue };
+                change(&mut names, name.to_owned(), value.is_some());
+            }
+        }
+        for (name, is_there) in pages.changes() {
+            change(&mut names, name, is_there);
+        }
+        Ok(names.into_iter().collect())
+    }
+}
+
+fn change(names: &mut BTreeSet<String>, name: String, is_there: bool) {
+    match is_there {
+        true => names.insert(name),
+        false => names.remove(&name),
+    };
+}
+
+pub(super) fn not_found(site: &Site, name: &str) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        format!("{site} has no state {name:?}: set it first, or ask for it by a `try_` method"),
+    )
+}

@@ -1,0 +1,130 @@
+use std::any::type_name;
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use mainstay_core::contract::{self, Unknown};
+use mainstay_core::{Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::actor::kept::{ActorOpening, Kept, Seal};
+use crate::actor::site::Site;
+
+/// A value that an actor keeps like a [`State`](crate::State), and that is loaded when it is asked for first: for what is
+/// large or seldom needed. Until then, an active actor has a pointer for it.
+///
+/// It is saved at the end of a turn if it has changed. One that was never saved is the default of its type. Fields that a
+/// newer version of the type has written, and this one does not know, stay as they are. What is stored is the same as that
+/// of a `State`, so a field can become the one or the other.
+pub struct Paged<T> {
+    site: Arc<Site>,
+    name: &'static str,
+    page: OnceLock<Box<Page<T>>>,
+    is_changed: bool,
+    /// True if it is to leave memory once it is saved.
+    is_leaving: bool,
+}
+
+/// What is in memory of it.
+struct Page<T> {
+    value: T,
+    unknown: Unknown,
+}
+
+impl<T: fmt::Debug> fmt::Debug for Paged<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.page.get() {
+            Some(page) => page.value.fmt(f),
+            None => f.write_str("(not loaded)"),
+        }
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Paged<T> {
+    /// The value, loaded if it is not in memory. Shared turns can do that too.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being read; `Invalid` if what is stored does not fit the type.
+    pub fn get(&self) -> Result<&T> {
+        if let Some(page) = self.page.get() {
+            return Ok(&page.value);
+        }
+        let page = self.load()?;
+        // A turn that runs beside this one may have been faster.
+        Ok(&self.page.get_or_init(|| page).value)
+    }
+
+    /// The value to be changed, loaded if it is not in memory. It is saved at the end of the turn.
+    ///
+    /// # Errors
+    /// As [`get`](Paged::get).
+    pub fn get_mut(&mut self) -> Result<&mut T> {
+        self.get()?;
+        self.is_changed = true;
+        self.is_leaving = false;
+        match self.page.get_mut() {
+            Some(page) => Ok(&mut page.value),
+            None => Err(Error::fatal(format!(
+                "state {:?} of {} is not there after it was loaded: this is a defect of the runtime",
+                self.name, self.site
+            ))),
+        }
+    }
+
+    /// Whether the value is in memory.
+    pub fn is_loaded(&self) -> bool {
+        self.page.get().is_some()
+    }
+
+    /// Lets the value leave memory: at once if it has not changed, and when it is saved otherwise. It is loaded again when
+    /// it is asked for.
+    pub fn unload(&mut self) {
+        match self.is_changed {
+            true => self.is_leaving = true,
+            false => drop(self.page.take()),
+        }
+    }
+
+    fn load(&self) -> Result<Box<Page<T>>> {
+        let (value, unknown) = match self.site.state(self.name)? {
+            None => (T::default(), Unknown::default()),
+            Some(stored) => contract::decode_keeping(&stored).map_err(|error| {
+                let text = format!("state {:?} of {} does not fit {}", self.name, self.site, type_name::<T>());
+                Error::new(error.kind(), text).with_source(error)
+            })?,
+        };
+        Ok(Box::new(Page { value, unknown }))
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for Paged<T> {
+    fn open(opening: &ActorOpening<'_>, name: &'static str) -> Result<Self> {
+        Ok(Self { site: opening.site.clone(), name, page: OnceLock::new(), is_changed: false, is_leaving: false })
+    }
+
+    fn seal(&mut self, seal: &mut Seal<'_>) -> Result<()> {
+        if !self.is_changed {
+            return Ok(());
+        }
+        if let Some(page) = self.page.get_mut() {
+            let mut bytes = Vec::new();
+            let unknown = contract::encode_keeping_into(&mut bytes, &page.value, &page.unknown)?;
+            seal.put(self.name, bytes.into())?;
+            page.unknown = unknown;
+        }
+        self.is_changed = false;
+        if std::mem::take(&mut self.is_leaving) {
+            self.page.take();
+        }
+        Ok(())
+    }
+
+    fn restore(&mut self, opening: &ActorOpening<'_>) -> Result<()> {
+        if self.is_changed || opening.is_undone {
+            self.page.take();
+            self.is_changed = false;
+            self.is_leaving = false;
+        }
+        Ok(())
+    }
+}
