@@ -33,8 +33,8 @@ pub use actor::activation::{ActorOptions, CommitFaults};
 pub use actor::cell::ActorCell;
 pub use actor::settings::{ActorSettings, ReminderSettings};
 pub use actor::{
-    Actor, ActorOpening, Context, Kept, Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook,
-    Remindable, Seal, State, TurnInfo,
+    Actor, ActorOpening, Context, Event, Events, Kept, Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe,
+    Received, RemindHook, Remindable, Seal, State, TurnInfo,
 };
 pub use call::arrival::{Call, Method};
 pub use call::caller::{CALL_TIMEOUT_DEFAULT, Caller};

@@ -51,6 +51,7 @@ pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions) {
                 epoch: now.epoch,
                 services: post.services.clone(),
                 options: options.clone(),
+                audience: post.slot.audience().clone(),
             }) => opened,
         };
         match opened {

@@ -4,13 +4,16 @@ use std::sync::Arc;
 use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::{ActorId, Epoch, Level, PartitionId, Result};
 
+use crate::actor::event::Listeners;
 use crate::actor::kept::{ActorOpening, Kept, Seal};
 use crate::actor::site::Site;
 use crate::call::proxy::{Proxy, SharedInterface};
 
 /// What an actor can know of itself, and how it reaches others. A field of this type is all that it takes.
 pub struct Context {
-    site: Arc<Site>,
+    pub(crate) site: Arc<Site>,
+    /// What this activation has subscribed to.
+    pub(crate) listeners: Listeners,
 }
 
 impl fmt::Debug for Context {
@@ -80,7 +83,7 @@ impl Context {
 
 impl Kept for Context {
     fn open(opening: &ActorOpening<'_>, _: &'static str) -> Result<Self> {
-        Ok(Self { site: opening.site.clone() })
+        Ok(Self { site: opening.site.clone(), listeners: Listeners::default() })
     }
 
     fn seal(&mut self, _: &mut Seal<'_>) -> Result<()> {

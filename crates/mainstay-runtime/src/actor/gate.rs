@@ -10,6 +10,7 @@ use mainstay_state::actor::{ActorWrites, Answer, Reminder};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::actor::event::departure;
 use crate::actor::site::Site;
 
 /// What leaves an actor once the turn that made it is durable; it is told if it never will be.
@@ -31,6 +32,9 @@ pub(crate) struct Gate {
 struct Inner {
     under_way: Option<Sealed>,
     next: Option<Sealed>,
+    /// True while somebody [drives](Gate::drive): from the first commit until what left with the last one is gone. Whoever
+    /// seals meanwhile leaves it to him, so that what leaves is in order.
+    is_driven: bool,
 }
 
 /// Changes that are committed together, and what waits for that.
@@ -46,9 +50,9 @@ impl Gate {
         self.failures.load(Ordering::Acquire)
     }
 
-    /// True if everything is durable.
+    /// True if everything is durable, and has left.
     pub(crate) fn is_open(&self) -> bool {
-        self.inner.lock().under_way.is_none()
+        !self.inner.lock().is_driven
     }
 
     /// What everybody waits behind who has seen the actor as it is now, or as it was when this many commits had failed;
@@ -58,7 +62,7 @@ impl Gate {
         if self.failures() != failures {
             return Some(Hold::stale(site));
         }
-        let Inner { under_way, next } = &mut *inner;
+        let Inner { under_way, next, .. } = &mut *inner;
         let last = next.as_mut().or(under_way.as_mut())?;
         Some(last.hold())
     }
@@ -78,7 +82,7 @@ impl Gate {
             outputs.into_iter().for_each(|output| output(Err(stale(site))));
             return (Some(Hold::stale(site)), false);
         }
-        let Inner { under_way, next } = &mut *inner;
+        let Inner { under_way, next, is_driven } = &mut *inner;
         let Some(writes) = writes else {
             return match next.as_mut().or(under_way.as_mut()) {
                 Some(last) => {
@@ -103,9 +107,9 @@ impl Gate {
             }
             None => next.insert(Sealed { writes: Arc::new(writes), waiting: Vec::new(), outputs }),
         };
-        match under_way {
-            Some(_) => (Some(sealed.hold()), false),
-            None => (None, true),
+        match std::mem::replace(is_driven, true) {
+            true => (Some(sealed.hold()), false),
+            false => (None, true),
         }
     }
 
@@ -122,7 +126,10 @@ impl Gate {
                 inner.under_way = inner.next.take();
                 match &inner.under_way {
                     Some(sealed) => sealed.writes.clone(),
-                    None => return failed,
+                    None => {
+                        inner.is_driven = false;
+                        return failed;
+                    }
                 }
             };
             let committed = site.hall.commit(&writes).await;
@@ -133,12 +140,12 @@ impl Gate {
                     let mut inner = gate.inner.lock();
                     // Under the lock, so that whoever seals after it knows.
                     gate.failures.fetch_add(1, Ordering::AcqRel);
-                    let Inner { under_way, next } = &mut *inner;
+                    let Inner { under_way, next, .. } = &mut *inner;
                     [under_way.take(), next.take()].into_iter().flatten().collect()
                 }
             };
             let result = committed.map(drop).map_err(Arc::new);
-            ended.into_iter().for_each(|sealed| sealed.end(&result));
+            ended.into_iter().for_each(|sealed| sealed.end(&site, &result));
             failed = failed.and(result);
         }
     }
@@ -218,9 +225,15 @@ impl Sealed {
         Hold::Waiting(receiver)
     }
 
-    fn end(self, result: &Result<(), Arc<Error>>) {
+    fn end(self, site: &Site, result: &Result<(), Arc<Error>>) {
+        if result.is_ok() {
+            departure::begin(site, &self.writes);
+        }
         for output in self.outputs {
             output(result.as_ref().map(drop).map_err(|error| again(error)));
+        }
+        if result.is_ok() {
+            departure::end(site, &self.writes);
         }
         for waiting in self.waiting {
             // An error means that nobody waits any more.

@@ -7,13 +7,14 @@ use foldhash::quality::FixedState;
 use hashbrown::HashMap;
 use mainstay_core::task::Scope;
 use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Level, Result, SequenceNumber};
-use mainstay_state::actor::{ActorStore, ActorWrites};
+use mainstay_state::actor::{ActorStore, ActorWrites, Published};
 use parking_lot::RwLock;
 
 use crate::actor::Actor;
 use crate::actor::activation::{ActorOptions, CommitFaults};
 use crate::actor::cell::ActorCell;
 use crate::actor::deactivation;
+use crate::actor::event::audience::Audience;
 use crate::actor::seat::Seat;
 use crate::actor::settings::ActorSettings;
 use crate::call::arrival::Deadline;
@@ -32,6 +33,8 @@ pub(crate) struct HallCore {
     /// Where they are stored; `None` once the partition is closed here, because proxies remember actors for longer.
     store: ArcSwapOption<ActorStore>,
     pub(crate) services: Services,
+    /// Who listens to them.
+    pub(crate) audience: Arc<Audience>,
     pub(crate) settings: ActorSettings,
     /// Whether the next turn may run while the commit of the one before is under way.
     pub(crate) overlap: bool,
@@ -43,10 +46,10 @@ pub(crate) struct HallCore {
 
 impl HallCore {
     pub(crate) fn new(place: Place, level: Level, store: ActorStore, scope: Scope) -> Self {
-        let Place { address, epoch, services, options, .. } = place;
+        let Place { address, epoch, services, options, audience, .. } = place;
         let ActorOptions { settings, overlap, faults } = options;
         let store = ArcSwapOption::from_pointee(store);
-        Self { address, level, epoch, store, services, settings, overlap, faults, scope }
+        Self { address, level, epoch, store, services, audience, settings, overlap, faults, scope }
     }
 
     /// Where they are stored.
@@ -157,6 +160,9 @@ impl<T: Actor> Hall<T> {
 pub(crate) trait Seats: Send + Sync {
     /// The place of an actor, by one of its interfaces.
     fn seat(&self, id: &ActorId, interface: TypeId, name: &'static str) -> Result<Seat>;
+
+    /// How many events of a type an actor has published.
+    fn published(&self, id: &ActorId, event: &str) -> Result<Option<Published>>;
 }
 
 impl<T: Actor> Seats for Hall<T> {
@@ -170,5 +176,9 @@ impl<T: Actor> Seats for Hall<T> {
             ))
         })?;
         Ok(Seat { site, object })
+    }
+
+    fn published(&self, id: &ActorId, event: &str) -> Result<Option<Published>> {
+        self.core.store()?.published(id, event)
     }
 }

@@ -7,6 +7,7 @@
 // What authors use.
 pub(crate) mod context;
 pub(crate) mod definition;
+pub(crate) mod event;
 pub(crate) mod hooks;
 pub(crate) mod kept;
 pub(crate) mod settings;
@@ -29,6 +30,7 @@ pub(crate) mod deactivation;
 
 pub use context::Context;
 pub use definition::Actor;
+pub use event::{Event, Events, Received};
 pub use hooks::{Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook, Remindable, TurnInfo};
 pub use kept::{ActorOpening, Kept, Seal};
 pub use state::State;

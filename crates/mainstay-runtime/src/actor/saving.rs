@@ -4,7 +4,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::Poll;
 
-use mainstay_core::Result;
+use mainstay_core::{Error, Result};
 
 use crate::actor::gate;
 use crate::actor::site::Site;
@@ -23,8 +23,14 @@ pub(crate) async fn save<T: Actor>(actor: &mut T, site: &Arc<Site>) -> Result<()
 
 async fn commit<T: Actor>(actor: &mut T, site: &Arc<Site>) -> Result<()> {
     let mut writes = current::take_writes();
-    actor.seal(&mut Seal { site, writes: &mut writes })?;
-    let mut outputs = Some(current::take_outputs());
+    let sealed = actor.seal(&mut Seal { site, writes: &mut writes });
+    let outputs = current::take_outputs();
+    if let Err(error) = sealed {
+        // What was to leave stands on what is not saved.
+        outputs.into_iter().for_each(|output| output(Err(Error::new(error.kind(), error.to_string()))));
+        return Err(error);
+    }
+    let mut outputs = Some(outputs);
     let hold = poll_fn(|cx| {
         Poll::Ready(gate::submit(site, current::failures(), writes.take(), outputs.take().unwrap_or_default(), cx))
     })

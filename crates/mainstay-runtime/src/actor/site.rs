@@ -7,6 +7,7 @@ use mainstay_core::{ActorId, Result};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
+use crate::actor::event::departure::Departures;
 use crate::actor::gate::Gate;
 use crate::actor::hall::HallCore;
 use crate::call::chain::Link;
@@ -20,13 +21,23 @@ pub(crate) struct Site {
     callers: Mutex<Vec<Arc<Link>>>,
     /// Told when nobody has the actor any more, once its place is closed.
     pub(crate) emptied: Notify,
+    /// The events that are leaving it.
+    pub(crate) departures: Departures,
     /// The cell with the actor.
     cell: Weak<dyn Any + Send + Sync>,
 }
 
 impl Site {
     pub(crate) fn new(id: ActorId, hall: Arc<HallCore>, cell: Weak<dyn Any + Send + Sync>) -> Self {
-        Self { id, hall, gate: Gate::default(), callers: Mutex::default(), emptied: Notify::new(), cell }
+        Self {
+            id,
+            hall,
+            gate: Gate::default(),
+            callers: Mutex::default(),
+            emptied: Notify::new(),
+            departures: Departures::default(),
+            cell,
+        }
     }
 
     pub(crate) fn callers(&self) -> MutexGuard<'_, Vec<Arc<Link>>> {

@@ -6,8 +6,10 @@ use arc_swap::ArcSwapOption;
 use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, Error, Result};
 
+use crate::actor::event::Subscription;
 use crate::actor::seat::Seat;
 use crate::actor::site::Site;
+use crate::actor::{Event, Events};
 use crate::call::arrival::{Call, Deadline, Method};
 use crate::call::contract::{Outcome, Reply};
 use crate::call::current;
@@ -77,6 +79,18 @@ impl Caller {
     #[must_use]
     pub fn idempotent(&self, key: &str) -> Self {
         Self { key: Some(key.into()), ..self.clone() }
+    }
+
+    /// Subscribes to events of the actor.
+    pub(crate) fn events<E: Event>(&self) -> Result<Events<E>> {
+        let target = &self.target;
+        let Some(actor) = &target.actor else {
+            return Err(Error::invalid(format!(
+                "{target} is no actor, and publishes no events: subscribe to an actor, or watch a collection"
+            )));
+        };
+        let Route::Local(slot) = target.router.route(&target.address)?;
+        Ok(Events::new(Subscription::open(slot, actor.clone(), E::NAME)?))
     }
 
     /// Calls a method: `start` makes a turn of the object.

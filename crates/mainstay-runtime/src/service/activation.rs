@@ -8,6 +8,7 @@ use mainstay_core::{Epoch, Error, ErrorKind, Result};
 use mainstay_state::{Partition, StateManager};
 
 use crate::actor::activation::ActorOptions;
+use crate::actor::event::audience::Audience;
 use crate::call::turn::catching;
 use crate::interfaces::Interfaces;
 use crate::router::{Address, Services};
@@ -60,6 +61,8 @@ pub(crate) struct Place {
     pub(crate) services: Services,
     /// How it is run, if it consists of actors.
     pub(crate) options: ActorOptions,
+    /// Who listens to what actors publish there.
+    pub(crate) audience: Arc<Audience>,
 }
 
 impl ServiceActivation {

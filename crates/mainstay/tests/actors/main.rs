@@ -3,6 +3,7 @@
 
 mod chains;
 mod deferred;
+mod events;
 mod gate;
 mod idempotency;
 mod identity;
