@@ -71,6 +71,13 @@ impl Results {
         Some(self.get(one)?.over(self.get(other)?, name))
     }
 
+    /// The largest of several, round by round, if all of them took part.
+    pub(crate) fn largest<S: AsRef<str>>(&self, names: impl IntoIterator<Item = S>) -> Option<Measurement> {
+        let mut all = names.into_iter().map(|name| self.get(name.as_ref()));
+        let first = all.next()??.clone();
+        all.try_fold(first, |largest, one| Some(largest.larger(one?)))
+    }
+
     pub(crate) fn into_measurements(self) -> Vec<Measurement> {
         self.measurements
     }
@@ -106,6 +113,8 @@ mod tests {
         assert_eq!(results.get("b").unwrap().median(), 2.0);
         assert_eq!(results.ratio("c", "a", "c/a").unwrap().max(), 3.0);
         assert!(results.ratio("c", "z", "c/z").is_none());
+        assert_eq!(results.largest(["a", "c", "b"]).unwrap().max(), 3.0);
+        assert!(results.largest(["a", "z"]).is_none());
     }
 
     #[test]

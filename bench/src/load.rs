@@ -136,6 +136,14 @@ pub(crate) fn runtime() -> Outcome<tokio::runtime::Runtime> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_time().build()?)
 }
 
+/// A runtime that has only the thread that blocks on it: no task is ever woken by another thread.
+///
+/// # Errors
+/// If the system gives no timer.
+pub(crate) fn runtime_of_one_thread() -> Outcome<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_current_thread().enable_time().build()?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,9 +15,11 @@ mod outcome;
 mod process;
 mod report;
 mod scratch;
+mod shuffled;
 mod stopwatch;
 mod table;
 
+mod actors;
 mod collections;
 mod foundations;
 
@@ -64,7 +66,7 @@ struct Arguments {
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let result = match words.split_first() {
-        Some((first, rest)) if first == process::CHILD => foundations::child(rest),
+        Some((first, rest)) if first == process::CHILD => section::child(rest),
         _ => run(Arguments::parse()),
     };
     match result {

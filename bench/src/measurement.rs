@@ -18,6 +18,7 @@ pub(crate) enum Unit {
     Micros,
     Seconds,
     Mebibytes,
+    Bytes,
 }
 
 impl Unit {
@@ -30,13 +31,14 @@ impl Unit {
             Unit::Micros => "us",
             Unit::Seconds => "s",
             Unit::Mebibytes => "MiB",
+            Unit::Bytes => "B",
         }
     }
 
     /// A figure with its unit, in one word.
     pub(crate) fn show(self, value: f64) -> String {
         let digits = match self {
-            Unit::PerSecond => 0,
+            Unit::PerSecond | Unit::Bytes => 0,
             Unit::Mebibytes => 1,
             Unit::Ratio | Unit::Micros | Unit::Seconds => 2,
             Unit::Percent => 3,
@@ -108,7 +110,7 @@ impl Measurement {
     }
 
     /// The larger of the two, round by round.
-    pub(crate) fn best(&self, other: &Self) -> Self {
+    pub(crate) fn larger(&self, other: &Self) -> Self {
         self.with(other, &self.name, self.unit, f64::max)
     }
 }
@@ -143,15 +145,16 @@ mod tests {
     }
 
     #[test]
-    fn differences_and_bests_are_taken_round_by_round() {
+    fn differences_and_larger_ones_are_taken_round_by_round() {
         let (a, b) = (measured(&[5.0, 1.0]), measured(&[2.0, 4.0]));
         assert_eq!(a.above(&b, "d").samples, [3.0, -3.0]);
-        assert_eq!(a.best(&b).samples, [5.0, 4.0]);
+        assert_eq!(a.larger(&b).samples, [5.0, 4.0]);
     }
 
     #[test]
     fn figures_are_one_word() {
-        for unit in [Unit::PerSecond, Unit::Ratio, Unit::Percent, Unit::Micros, Unit::Seconds, Unit::Mebibytes] {
+        use Unit::*;
+        for unit in [PerSecond, Ratio, Percent, Micros, Seconds, Mebibytes, Bytes] {
             assert!(!unit.show(1234.5678).contains(' '));
         }
         assert_eq!(Unit::Percent.show(0.1234), "0.123%");

@@ -1,3 +1,4 @@
+use crate::actors;
 use crate::collections;
 use crate::foundations;
 use crate::outcome::Outcome;
@@ -32,6 +33,12 @@ pub(crate) const SECTIONS: &[Section] = &[
         benches: collections::BENCHES,
         run: collections::run,
     },
+    Section {
+        name: "actors",
+        about: "asks, activations and durable calls of actors, beside actor libraries",
+        benches: actors::BENCHES,
+        run: actors::run,
+    },
 ];
 
 impl Section {
@@ -65,12 +72,28 @@ impl Section {
     }
 }
 
+/// What a fresh copy of this program does for one measurement of a section; it prints figures only.
+///
+/// # Errors
+/// When something breaks, or the words are not ours.
+pub(crate) fn child(words: &[String]) -> Outcome<()> {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let figures = match words[..] {
+        ["foundations", ref rest @ ..] => foundations::child(rest)?,
+        ["actors", ref rest @ ..] => actors::child(rest)?,
+        _ => return Err(format!("there is no measurement {words:?}").into()),
+    };
+    let figures: Vec<String> = figures.iter().map(ToString::to_string).collect();
+    println!("{}", figures.join(" "));
+    Ok(())
+}
+
 /// The sections and their benches, for people.
 pub(crate) fn list() -> String {
     let mut lines = Vec::new();
     for section in SECTIONS {
         lines.push(format!("{}: {}", section.name, section.about));
-        lines.extend(section.benches.iter().map(|bench| format!("  {:<10}{}", bench.name, bench.about)));
+        lines.extend(section.benches.iter().map(|bench| format!("  {:<17}{}", bench.name, bench.about)));
     }
     lines.join("\n")
 }

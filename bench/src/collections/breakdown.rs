@@ -11,7 +11,7 @@ use mainstay_store::state::{Mark, MemoryStore, StateStore as _, WriteBatch};
 
 use super::in_memory::ShardedMap;
 use super::node::{Caller, Node};
-use super::record::{Record, Shuffled};
+use super::record::Record;
 use crate::contest::{Contest, Results};
 use crate::load::runtime;
 use crate::measurement::{Measurement, Unit};
@@ -19,6 +19,7 @@ use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::scratch::Scratch;
 use crate::settings::Settings;
+use crate::shuffled::Shuffled;
 use crate::stopwatch::Stopwatch;
 
 /// How often each part is done while it is timed.

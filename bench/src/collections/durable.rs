@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mainstay_core::Level;
 
 use super::node::{Caller, Node};
-use super::record::{KEYS, Shuffled, keys};
+use super::record::{KEYS, keys};
 use super::{load, peers};
 use crate::contest::{Contest, Results};
 use crate::goal::Target;
@@ -16,6 +16,7 @@ use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::scratch::Scratch;
 use crate::settings::Settings;
+use crate::shuffled::Shuffled;
 
 /// How many callers at once.
 const CALLERS: [usize; 2] = [1, 64];
@@ -49,7 +50,7 @@ pub(super) fn run(settings: &Settings, scratch: &Scratch, report: &mut Report) -
 }
 
 /// Transactions per second of a node's callers.
-pub(super) fn change(folder: &Path, level: Level, load: Load, keys: &[String]) -> Outcome<f64> {
+pub(crate) fn change(folder: &Path, level: Level, load: Load, keys: &[String]) -> Outcome<f64> {
     runtime()?.block_on(async {
         let node = Node::start(folder, level, keys).await?;
         let rate = rate(&node, load, keys).await?;
@@ -71,9 +72,7 @@ pub(super) async fn rate(node: &Node, load: Load, keys: &[String]) -> Outcome<f6
 
 /// Against whichever database was fastest in the round.
 fn versus_best(results: &Results, callers: usize, goal: &str) -> Option<Measurement> {
-    let mut peers = PEERS.iter().map(|(who, _)| results.get(&name(who, callers)));
-    let first = peers.next()??.clone();
-    let best = peers.try_fold(first, |best, peer| Some(best.best(peer?)))?;
+    let best = results.largest(PEERS.iter().map(|(who, _)| name(who, callers)))?;
     Some(results.get(&name(OURS, callers))?.over(&best, goal))
 }
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use mainstay_core::{Level, task};
 
 use super::node::{Caller, Node};
-use super::record::{KEYS, Record, Shuffled, keys};
+use super::record::{KEYS, Record, keys};
 use super::{breakdown, durable, load};
 use crate::contest::Contest;
 use crate::goal::Target;
@@ -19,6 +19,7 @@ use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::scratch::Scratch;
 use crate::settings::Settings;
+use crate::shuffled::Shuffled;
 use crate::stopwatch::Stopwatch;
 
 /// How many transactions are timed together, by all callers.

@@ -11,6 +11,9 @@ mod in_memory;
 
 mod enumeration;
 
+pub(crate) use durable::change;
+pub(crate) use record::keys;
+
 use std::time::Duration;
 
 use crate::load::Load;

@@ -34,7 +34,7 @@ pub(super) fn enter(contest: &mut Contest, load: Load, report: &mut Report) {
 
 /// Against whichever of the databases that are always built was fastest in the round.
 pub(super) fn versus_best(results: &Results) -> Option<Measurement> {
-    let best = results.get(REDB)?.best(results.get(FJALL)?).best(results.get(SQLITE)?);
+    let best = results.largest([REDB, FJALL, SQLITE])?;
     Some(results.get(OURS)?.over(&best, "commit-vs-best-database"))
 }
 

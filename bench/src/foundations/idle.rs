@@ -35,7 +35,7 @@ pub(super) fn run(settings: &Settings, scratch: &Scratch, report: &mut Report) -
     for (name, what) in [(CLUSTER, "idle-cluster"), (NODE, "idle-node")] {
         let (settle, span) = (settle.clone(), span.clone());
         contest.enter(name, Unit::Percent, move |folder| {
-            let figures = child(&[what, &folder.display().to_string(), &settle, &span])?;
+            let figures = child(&["foundations", what, &folder.display().to_string(), &settle, &span])?;
             figures.first().copied().ok_or_else(|| "no figure".into())
         });
     }

@@ -100,22 +100,18 @@ fn load(settings: &Settings, writers: usize) -> Load {
     Load { writers, warm_up: settings.span(WARM_UP), span: settings.span(SPAN) }
 }
 
-/// What a fresh copy of this program does for one measurement; it prints figures only.
+/// What a fresh copy of this program does for one measurement.
 ///
 /// # Errors
 /// When something breaks, or the words are not ours.
-pub(crate) fn child(words: &[String]) -> Outcome<()> {
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let figures = match words[..] {
-        ["idle-cluster", folder, settle, span] => idle::cluster(Path::new(folder), seconds(settle)?, seconds(span)?)?,
-        ["idle-node", folder, settle, span] => idle::node(Path::new(folder), seconds(settle)?, seconds(span)?)?,
-        ["restart-fill", folder, state, log] => restart::fill(Path::new(folder), state.parse()?, log.parse()?)?,
-        ["restart-open", folder, state] => restart::open(Path::new(folder), state.parse()?)?,
-        _ => return Err(format!("there is no measurement {words:?}").into()),
-    };
-    let figures: Vec<String> = figures.iter().map(ToString::to_string).collect();
-    println!("{}", figures.join(" "));
-    Ok(())
+pub(crate) fn child(words: &[&str]) -> Outcome<Vec<f64>> {
+    match *words {
+        ["idle-cluster", folder, settle, span] => idle::cluster(Path::new(folder), seconds(settle)?, seconds(span)?),
+        ["idle-node", folder, settle, span] => idle::node(Path::new(folder), seconds(settle)?, seconds(span)?),
+        ["restart-fill", folder, state, log] => restart::fill(Path::new(folder), state.parse()?, log.parse()?),
+        ["restart-open", folder, state] => restart::open(Path::new(folder), state.parse()?),
+        _ => Err(format!("there is no measurement {words:?}").into()),
+    }
 }
 
 fn seconds(word: &str) -> Outcome<Duration> {

@@ -63,7 +63,8 @@ impl Case {
     /// Opens what was prepared, in a fresh process.
     fn measure(&mut self, folder: &Path) -> Outcome<()> {
         let seconds = read_all(folder)?;
-        let figures = child(&["restart-open", &folder.display().to_string(), &self.entries.to_string()])?;
+        let figures =
+            child(&["foundations", "restart-open", &folder.display().to_string(), &self.entries.to_string()])?;
         let [ready, resident, peak] = figures[..] else { return Err("three figures were expected".into()) };
         eprintln!("  {:<20} ready in {ready:.2} s, reading takes {seconds:.2} s, {resident:.1} MiB", self.name);
         self.reading.push(seconds);
@@ -84,7 +85,7 @@ pub(super) fn run(settings: &Settings, scratch: &Scratch, report: &mut Report) -
         let folder = scratch.path().join(case.name.replace(' ', "-"));
         eprintln!("  preparing {} entries of state and {log} of log", case.entries);
         let [state, log] = [case.entries, log].map(|count| count.to_string());
-        child(&["restart-fill", &folder.display().to_string(), &state, &log])?;
+        child(&["foundations", "restart-fill", &folder.display().to_string(), &state, &log])?;
     }
     for _ in 0..settings.rounds() {
         for case in &mut cases {

@@ -16,6 +16,7 @@ pub mod partitioning;
 pub mod random;
 pub mod task;
 pub mod time;
+pub mod timings;
 
 pub use actor_id::{ACTOR_ID_BYTES_MAX, ActorId};
 pub use error::{Error, ErrorKind, Result};

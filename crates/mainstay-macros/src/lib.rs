@@ -11,6 +11,7 @@ mod actor;
 mod event;
 mod interface;
 mod service;
+mod worker;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, ItemTrait, parse_macro_input};
@@ -87,4 +88,26 @@ pub fn derive_actor(item: TokenStream) -> TokenStream {
 pub fn derive_event(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     event::expand(&item).unwrap_or_else(|error| error.into_compile_error()).into()
+}
+
+/// Makes a struct a stateless worker: a pool of instances in this process, which grows and shrinks with the work.
+///
+/// ```text
+/// #[worker(
+///     implements(EventProcessor),     // the interfaces that it can be called by
+///     min = 1,                        // how many instances are always there; 1 unless told
+///     max = 8,                        // how many there are at most; 32 unless told
+///     waiting_max = 1000,             // how many calls wait when all are at work, `Overloaded` beyond; 1024 unless told
+///     idle_ms = 60_000,               // how long one above the minimum is kept without work; 60 s unless told
+///     name = "processor",             // the name of the struct unless told
+/// )]
+/// ```
+///
+/// An instance has one call at a time, whether the method takes `&self` or `&mut self`. A `WorkerContext` field is given, and
+/// every other field is `Default::default()`. What is in the fields lives as long as the instance, and callers cannot
+/// choose the instance: keep there what makes the next call cheaper, such as buffers and connections, and nothing else.
+#[proc_macro_derive(Worker, attributes(worker))]
+pub fn derive_worker(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    worker::expand(&item).unwrap_or_else(|error| error.into_compile_error()).into()
 }

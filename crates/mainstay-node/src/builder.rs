@@ -1,68 +1,105 @@
 use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Replica, Role};
-use mainstay_runtime::{Actor, ActorOptions, Directory, Service, ServiceType, Serving};
+use mainstay_runtime::{
+    Actor, ActorOptions, ActorSettings, Directory, PoolOptions, Service, ServiceType, Serving, Worker, WorkerType,
+};
 use mainstay_store::disk::{Disk, RealDisk};
 
+use crate::admin;
 use crate::node::Node;
 use crate::registry::{REGISTRY_PARTITION, Registry};
-
-/// Where a node keeps its data unless told otherwise: in the current folder.
-pub const DATA_DIR_DEFAULT: &str = "data";
-
-/// The number of the only node there is.
-const NODE: NodeId = NodeId(1);
+use crate::settings::{Declared, Knowledge, NodeDraft, Settings, Step, Surroundings};
 
 /// How long the start may wait for the registry to have a primary. A node that is alone elects itself at once.
 const PRIMARY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A node to be set up and started.
+///
+/// What is set here goes over everything else, because whoever wrote it meant this very node. Then come variables of the
+/// environment, then the configuration file, then what the attribute of a type says, then defaults;
+/// [`settings`](NodeBuilder::settings) shows the outcome. The guide lists what can be set.
 #[derive(Debug)]
 #[must_use = "a node does nothing before `start`"]
 pub struct NodeBuilder {
-    data_dir: PathBuf,
     disk: Arc<dyn Disk>,
-    host: HostOptions,
     /// In the order in which they were given; one that cannot be is reported by `start`.
-    services: Vec<Result<ServiceType>>,
+    services: Vec<Result<Offer>>,
+    workers: Vec<Result<WorkerType>>,
+    steps: Vec<Step>,
+    config_file: Option<PathBuf>,
+    isolated: bool,
+}
+
+/// A type to be served.
+#[derive(Debug)]
+struct Offer {
+    service: ServiceType,
+    /// For an actor type: what its attribute changes in the defaults.
+    actor: Option<fn(&mut ActorSettings)>,
 }
 
 impl NodeBuilder {
     pub(crate) fn new() -> Self {
         Self {
-            data_dir: DATA_DIR_DEFAULT.into(),
             disk: Arc::new(RealDisk),
-            host: HostOptions::new(NODE),
             services: Vec::new(),
+            workers: Vec::new(),
+            steps: Vec::new(),
+            config_file: None,
+            isolated: false,
         }
     }
 
-    /// Keeps the data in this folder, which is created if need be; [`DATA_DIR_DEFAULT`] unless told otherwise. One process
-    /// at a time can use it.
-    pub fn data_dir(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.data_dir = folder.into();
-        self
+    /// Keeps the data in this folder, which is created if need be; `data` in the current folder unless told otherwise. One
+    /// process at a time can use it.
+    pub fn data_dir(self, folder: impl Into<PathBuf>) -> Self {
+        let folder = folder.into();
+        self.change(&["data_dir"], move |node| node.data_dir = folder)
+    }
+
+    /// Serves operators on this address: `GET /metrics` for Prometheus, `GET /health`. Nothing listens unless an address is
+    /// set. There is no encryption and no password, so it should be open to this machine alone (`127.0.0.1:9090`) or to a
+    /// network of operators. With port 0 the operating system chooses; [`Node::admin_address`] has the outcome.
+    ///
+    /// Metrics go to the one recorder of the process. If the application has installed its own before the node starts, all
+    /// metrics are there, and `/metrics` is answered with 404 and this reason.
+    pub fn admin_address(self, address: SocketAddr) -> Self {
+        self.change(&["admin.address"], move |node| node.admin_address = Some(address))
     }
 
     /// Serves a type of service.
     pub fn service<T: Service>(mut self) -> Self {
-        self.services.push(ServiceType::of::<T>());
+        self.services.push(ServiceType::of::<T>().map(|service| Offer { service, actor: None }));
         self
     }
 
     /// Serves a type of actor.
     pub fn actor<T: Actor>(mut self) -> Self {
-        self.services.push(ServiceType::of_actor::<T>());
+        self.services.push(ServiceType::of_actor::<T>().map(|service| Offer { service, actor: Some(|_| {}) }));
         self
     }
 
-    /// Changes how actors are run, of all types that were given so far.
+    /// Changes how actors are run in what is not a setting, of all types that were given so far.
     pub fn actor_options(mut self, mut change: impl FnMut(&mut ActorOptions)) -> Self {
-        self.services.iter_mut().flatten().for_each(|service| change(service.actor_options_mut()));
+        self.services.iter_mut().flatten().for_each(|offer| change(offer.service.actor_options_mut()));
+        self
+    }
+
+    /// Offers a type of worker, with a pool of the size that its attribute says.
+    pub fn worker<T: Worker>(self) -> Self {
+        self.worker_with::<T>(T::options())
+    }
+
+    /// Offers a type of worker with a pool of another size.
+    pub fn worker_with<T: Worker>(mut self, options: PoolOptions) -> Self {
+        self.workers.push(WorkerType::of::<T>(options));
         self
     }
 
@@ -73,27 +110,91 @@ impl NodeBuilder {
     }
 
     /// Changes how the log, the stores and the replicas behave.
-    pub fn host_options(mut self, change: impl FnOnce(&mut HostOptions)) -> Self {
-        change(&mut self.host);
+    pub fn host_options(self, change: impl FnOnce(&mut HostOptions) + Send + 'static) -> Self {
+        self.change(&[], move |node| change(&mut node.host))
+    }
+
+    /// Changes the defaults of all actor types. What the attribute of a type says, and what is set for it by name, goes over
+    /// them.
+    pub fn actor_defaults(mut self, change: impl FnOnce(&mut ActorSettings) + Send + 'static) -> Self {
+        self.steps.push(Step::Actors(Box::new(change)));
         self
+    }
+
+    /// Sets one key, as the configuration file would: `.set("services.CounterActor.mailbox", "16")`.
+    pub fn set(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.steps.push(Step::Set { key: key.into(), value: value.into() });
+        self
+    }
+
+    /// Reads this configuration file, which must exist. Without this, the variable `MAINSTAY_CONFIG` names it, and without
+    /// that, `mainstay.toml` in the current folder is read if there is one.
+    pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.config_file = Some(path.into());
+        self
+    }
+
+    /// Takes nothing from its surroundings: no variable of the environment, and no file in the current folder. For tests.
+    pub fn isolated(mut self) -> Self {
+        self.isolated = true;
+        self
+    }
+
+    /// The effective settings, each with where it comes from; nothing is started.
+    ///
+    /// # Errors
+    /// `Invalid` with everything that is wrong and its place; `NotFound` if a configuration file was named and is not there.
+    pub fn settings(self) -> Result<Settings> {
+        let services = self.services.into_iter().collect::<Result<Vec<_>>>()?;
+        refuse_namesakes(&services)?;
+        Surroundings::look(self.config_file, self.isolated)?.resolve(declared(&services), self.steps)
+    }
+
+    /// Prints every effective setting and where it comes from, in the form of the configuration file. For the
+    /// `config print` of an application: it alone knows its types, which the command `mainstay` does not.
+    ///
+    /// # Errors
+    /// As [`settings`](NodeBuilder::settings), and `Fatal` if nothing can be printed.
+    pub fn print_config(self) -> Result<()> {
+        let settings = self.settings()?;
+        let mut out = std::io::stdout().lock();
+        write!(out, "{settings}")
+            .and_then(|()| out.flush())
+            .map_err(|error| Error::fatal(format!("cannot print the settings: {error}")).with_source(error))
     }
 
     /// Starts the node. When this returns, its services can be called: a call waits until its partition is open.
     ///
     /// # Errors
-    /// `Invalid` if a service cannot be (two of one name, a partitioning or level other than that of its data, a folder of
-    /// another node), `Conflict` if another process uses the folder, `Corrupt` or `UnknownVersion` if it cannot be read.
+    /// `Invalid` if a setting cannot be, or a service (two of one name, a partitioning or level other than that of its data,
+    /// a folder of another node), `Conflict` if another process uses the folder, `Corrupt` or `UnknownVersion` if it cannot
+    /// be read.
     pub async fn start(self) -> Result<Node> {
         let services = self.services.into_iter().collect::<Result<Vec<_>>>()?;
+        let workers = self.workers.into_iter().collect::<Result<Vec<_>>>()?;
         refuse_namesakes(&services)?;
-        let transport = InProcessNetwork::new().endpoint(self.host.node);
-        let node = self.host.node;
-        let host = Host::open(self.disk, &self.data_dir, self.host, transport).await?;
+        let settings = Surroundings::look(self.config_file, self.isolated)?.resolve(declared(&services), self.steps)?;
+        settings.remarks().iter().for_each(|remark| tracing::warn!("{remark}"));
+        // First what can be refused without touching data. The recorder is there before anything is counted.
+        let listener = match settings.admin_address() {
+            Some(address) => {
+                let listener = admin::bind(address).await?;
+                admin::install();
+                Some(listener)
+            }
+            None => None,
+        };
+        let options = settings.host_options().clone();
+        let node = options.node;
+        let transport = InProcessNetwork::new().endpoint(node);
+        let host = Host::open(self.disk, settings.data_dir(), options, transport).await?;
         let guard = KillOnDrop(Some(host.clone()));
-        match assemble(&host, node, services).await {
+        match assemble(&host, node, services, &workers, &settings).await {
             Ok(directory) => {
                 guard.disarm();
-                Ok(Node::new(host, directory))
+                let node = Node::new(host, directory, settings);
+                listener.map_or(Ok(()), |listener| node.serve_admin(listener))?;
+                Ok(node)
             }
             Err(error) => {
                 host.stop().await;
@@ -101,24 +202,52 @@ impl NodeBuilder {
             }
         }
     }
+
+    fn change(mut self, keys: &'static [&'static str], change: impl FnOnce(&mut NodeDraft) + Send + 'static) -> Self {
+        self.steps.push(Step::Node { keys, change: Box::new(change) });
+        self
+    }
 }
 
-async fn assemble(host: &Host, node: NodeId, services: Vec<ServiceType>) -> Result<Arc<Directory>> {
+fn declared(services: &[Offer]) -> Knowledge {
+    let types = services.iter().map(|Offer { service, actor }| Declared {
+        name: service.name().to_owned(),
+        level: service.level(),
+        partitioning: service.partitioning().clone(),
+        actor: *actor,
+    });
+    Knowledge::Types(types.collect())
+}
+
+async fn assemble(
+    host: &Host,
+    node: NodeId,
+    offers: Vec<Offer>,
+    workers: &[WorkerType],
+    settings: &Settings,
+) -> Result<Arc<Directory>> {
     host.found().await?;
     let records = host.partition(Level::Persisted, REGISTRY_PARTITION);
     primary(&records).await?;
-    let enrolled = Registry::new(records).enroll(&services).await?;
-    let serving = services.into_iter().zip(enrolled).map(|(service, ids)| {
-        let partitions = ids.into_iter().map(|id| host.partition(service.level(), id)).collect();
-        Serving { service, partitions }
+    let wanted: Vec<_> = offers.iter().filter_map(|offer| settings.service(offer.service.name())).collect();
+    let enrolled = Registry::new(records).enroll(&wanted).await?;
+    let serving = offers.into_iter().zip(wanted).zip(enrolled).map(|((offer, wanted), ids)| {
+        let level = wanted.level.value;
+        let mut service = offer.service.placed(level, wanted.partitioning.value.clone())?;
+        if let Some(settings) = &wanted.actor {
+            service.actor_options_mut().settings = settings.clone();
+        }
+        let partitions = ids.into_iter().map(|id| host.partition(level, id)).collect();
+        Ok(Serving { service, partitions })
     });
-    let serving: Vec<_> = serving.collect();
+    let serving = serving.collect::<Result<Vec<_>>>()?;
     let directory = Arc::new(Directory::new(&serving)?);
+    directory.employ(workers, directory.clone())?;
     directory.serve(node, serving, directory.clone());
     Ok(directory)
 }
 
-async fn primary(partition: &Partition) -> Result<()> {
+pub(crate) async fn primary(partition: &Partition) -> Result<()> {
     let mut standing = partition.watch();
     let is_primary = standing.wait_for(|standing| standing.role == Role::Primary);
     match time::timeout(PRIMARY_TIMEOUT, is_primary).await {
@@ -131,9 +260,9 @@ async fn primary(partition: &Partition) -> Result<()> {
     }
 }
 
-fn refuse_namesakes(services: &[ServiceType]) -> Result<()> {
+fn refuse_namesakes(services: &[Offer]) -> Result<()> {
     let mut names = BTreeSet::new();
-    match services.iter().find(|service| !names.insert(service.name())) {
+    match services.iter().map(|offer| &offer.service).find(|service| !names.insert(service.name())) {
         None => Ok(()),
         Some(second) => Err(Error::invalid(format!(
             "two services have the name {:?}: give one another by `name = \"..\"` in its attribute",

@@ -1,13 +1,18 @@
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
 
 use mainstay_core::partitioning::PartitionKey;
+use mainstay_core::task::Scope;
 use mainstay_core::{ActorId, Result};
 use mainstay_replica::{Host, Replica};
 use mainstay_runtime::{Directory, Proxy, Services, SharedInterface};
 use parking_lot::Mutex;
+use tokio::net::TcpListener;
 use tokio::sync::OnceCell;
 
+use crate::admin::{Admin, Publisher, keep_publishing};
 use crate::builder::NodeBuilder;
+use crate::settings::Settings;
 
 /// A process that takes part in the system, with one data folder. Cheap to clone.
 ///
@@ -19,9 +24,14 @@ pub struct Node {
 }
 
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct Inner {
     directory: Arc<Directory>,
     services: Services,
+    settings: Settings,
+    publisher: Publisher,
+    /// What the node does beside serving, from when it is complete.
+    tasks: Scope,
+    admin: OnceLock<Admin>,
     /// Gone once the node has stopped, because it keeps the data folder locked.
     host: Mutex<Option<Host>>,
     stopped: OnceCell<()>,
@@ -33,9 +43,29 @@ impl Node {
         NodeBuilder::new()
     }
 
-    pub(crate) fn new(host: Host, directory: Arc<Directory>) -> Self {
+    pub(crate) fn new(host: Host, directory: Arc<Directory>, settings: Settings) -> Self {
         let services = Services::new(directory.clone());
-        Self { inner: Arc::new(Inner { directory, services, host: Mutex::new(Some(host)), stopped: OnceCell::new() }) }
+        let host = Mutex::new(Some(host));
+        let inner = Arc::new(Inner {
+            directory,
+            services,
+            settings,
+            publisher: Publisher::default(),
+            tasks: Scope::new(),
+            admin: OnceLock::new(),
+            host,
+            stopped: OnceCell::new(),
+        });
+        drop(inner.tasks.spawn(keep_publishing(Arc::downgrade(&inner))));
+        Self { inner }
+    }
+
+    /// Serves operators on an address that was taken.
+    pub(crate) fn serve_admin(&self, listener: TcpListener) -> Result<()> {
+        let admin = Admin::serve(listener, Arc::downgrade(&self.inner))?;
+        // Called once, for a node that has just been made.
+        drop(self.inner.admin.set(admin));
+        Ok(())
     }
 
     /// A proxy to the partition of a key, of the one service that implements the interface.
@@ -80,12 +110,41 @@ impl Node {
         self.inner.services.actor_named(name, id)
     }
 
+    /// The effective settings, each with where it comes from.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
+    /// Where operators are served (`GET /metrics`, `GET /health`), if an address was set: by
+    /// [`NodeBuilder::admin_address`], or as `admin.address` in the configuration.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.inner.admin.get().map(Admin::address)
+    }
+
+    /// A proxy to the one worker that implements the interface. A call goes to an instance in this process that has nothing
+    /// else to do.
+    ///
+    /// # Errors
+    /// `NotFound` if no worker implements the interface, `Invalid` if several do.
+    pub fn worker<P: Proxy>(&self) -> Result<P> {
+        self.inner.services.worker()
+    }
+
+    /// A proxy to a worker by its name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such worker, `Invalid` if it does not implement the interface.
+    pub fn worker_named<P: Proxy>(&self, name: &str) -> Result<P> {
+        self.inner.services.worker_named(name)
+    }
+
     /// Stops in order: no call is admitted any more, `run` of every partition is cancelled, what is under way gets a few
     /// seconds to end, and then the replicas stop. Afterwards the data folder is free.
     pub async fn stop(&self) {
         let inner = &self.inner;
         let stopping = async {
             inner.directory.stop().await;
+            inner.end_tasks();
             // Taken out only when it has stopped: if this future is dropped before, the next one goes on from here.
             let host = inner.host.lock().clone();
             if let Some(host) = host {
@@ -100,6 +159,7 @@ impl Node {
     #[cfg(feature = "testkit")]
     pub(crate) async fn kill(&self) {
         self.inner.directory.kill();
+        self.inner.end_tasks();
         let host = self.inner.host.lock().take();
         if let Some(host) = host {
             host.replicas().for_each(Replica::kill);
@@ -108,8 +168,31 @@ impl Node {
     }
 }
 
+impl Inner {
+    /// True until the node has stopped or begins to.
+    pub(crate) fn is_running(&self) -> bool {
+        !self.directory.is_stopped() && self.host.lock().is_some()
+    }
+
+    /// Hands what log and replicas have counted to the recorder.
+    pub(crate) fn publish_metrics(&self) {
+        // Not kept, because it holds the data folder.
+        if let Some(host) = &*self.host.lock() {
+            self.publisher.publish(host);
+        }
+    }
+
+    fn end_tasks(&self) {
+        self.tasks.stop();
+        if let Some(admin) = self.admin.get() {
+            admin.stop();
+        }
+    }
+}
+
 impl Drop for Inner {
     fn drop(&mut self) {
+        self.end_tasks();
         self.directory.kill();
         if let Some(host) = self.host.get_mut() {
             host.replicas().for_each(Replica::kill);

@@ -1,8 +1,10 @@
 use mainstay_core::partitioning::Partitioning;
 use mainstay_core::{Error, ErrorKind, Level, PartitionId, Result, contract};
 use mainstay_replica::{Partition, Snapshot};
-use mainstay_runtime::ServiceType;
+use mainstay_store::state::{KeyRange, Order};
 use serde::{Deserialize, Serialize};
+
+use crate::settings::{Origin, ServiceSettings};
 
 /// Where the registry is, on level persisted. No service has it.
 pub const REGISTRY_PARTITION: PartitionId = PartitionId(0);
@@ -36,6 +38,17 @@ struct ServiceRecord {
     partitions: Vec<PartitionId>,
 }
 
+/// A service that a data folder has, as it is recorded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedService {
+    /// Its name.
+    pub name: String,
+    /// How its state is kept.
+    pub level: Level,
+    /// How it is cut.
+    pub partitioning: Partitioning,
+}
+
 impl Registry {
     /// The registry in a partition that is primary here.
     pub fn new(partition: Partition) -> Self {
@@ -47,7 +60,7 @@ impl Registry {
     /// # Errors
     /// `Invalid` if a service is recorded with another partitioning or level, `Corrupt` or `UnknownVersion` if a record
     /// cannot be read, and whatever keeps the partition from committing.
-    pub async fn enroll(&self, services: &[ServiceType]) -> Result<Vec<Vec<PartitionId>>> {
+    pub async fn enroll(&self, services: &[&ServiceSettings]) -> Result<Vec<Vec<PartitionId>>> {
         let state = self.partition.read()?;
         let mut batch = self.partition.batch();
         batch.in_epoch(state.epoch());
@@ -55,10 +68,10 @@ impl Registry {
         let mut next = first;
         let mut enrolled = Vec::new();
         for service in services {
-            let key = [SERVICE_KEY, service.name().as_bytes()].concat();
+            let key = [SERVICE_KEY, service.name.as_bytes()].concat();
             let record = match state.get(&key)? {
                 Some(bytes) => {
-                    let record: ServiceRecord = read(&bytes, &format!("service {}", service.name()))?;
+                    let record: ServiceRecord = read(&bytes, &format!("service {}", service.name))?;
                     record.check(service)?;
                     record
                 }
@@ -78,35 +91,65 @@ impl Registry {
     }
 }
 
+impl Registry {
+    /// All services that are recorded, by name.
+    ///
+    /// # Errors
+    /// `Corrupt` or `UnknownVersion` if a record cannot be read, `NotPrimary` if the partition is not primary here.
+    pub fn services(&self) -> Result<Vec<RecordedService>> {
+        let state = self.partition.read()?;
+        let mut services = Vec::new();
+        for entry in state.scan(KeyRange::prefix(SERVICE_KEY), Order::Ascending)? {
+            let (key, value) = entry?;
+            let name = String::from_utf8_lossy(key.get(SERVICE_KEY.len()..).unwrap_or_default()).into_owned();
+            let ServiceRecord { level, partitioning, .. } = read(&value, &format!("service {name}"))?;
+            services.push(RecordedService { name, level, partitioning });
+        }
+        Ok(services)
+    }
+}
+
 impl ServiceRecord {
     /// Gives partitions to a service that is new.
-    fn new(service: &ServiceType, next: &mut PartitionId) -> Result<Self> {
-        let end = next.0.checked_add(u64::from(service.partitioning().count()));
+    fn new(service: &ServiceSettings, next: &mut PartitionId) -> Result<Self> {
+        let partitioning = service.partitioning.value.clone();
+        let end = next.0.checked_add(u64::from(partitioning.count()));
         let end = end.ok_or_else(|| Error::fatal("there is no number left for a new partition"))?;
         let partitions = (next.0..end).map(PartitionId).collect();
         *next = PartitionId(end);
-        Ok(Self { level: service.level(), partitioning: service.partitioning().clone(), partitions })
+        Ok(Self { level: service.level.value, partitioning, partitions })
     }
 
-    /// Refuses a service whose code does not fit its data.
-    fn check(&self, service: &ServiceType) -> Result<()> {
-        let name = service.name();
-        if self.partitioning != *service.partitioning() {
+    /// Refuses a service that is set otherwise than its data is.
+    fn check(&self, service: &ServiceSettings) -> Result<()> {
+        let name = &service.name;
+        let ServiceSettings { partitioning, level, .. } = service;
+        if self.partitioning != partitioning.value {
+            let (recorded, origin) = (&self.partitioning, &partitioning.origin);
+            let said = said_by(origin);
+            let again = match (is_code(origin), recorded) {
+                (true, _) => format!("set `partitions = {recorded}` in its attribute again"),
+                // The file takes a number where the code cuts into ranges, and only there.
+                (false, Partitioning::Uniform { count, .. }) => {
+                    format!("set `partitions = {count}` {} again", there(origin))
+                }
+                (false, _) => format!("remove `partitions` {} again", there(origin)),
+            };
             return Err(Error::invalid(format!(
-                "service {name} has data in partitions {} and its code says {}, by which that data would not be found: set \
-                 `partitions = {}` again, or give it another `name` to start without the data",
-                self.partitioning,
-                service.partitioning(),
-                self.partitioning,
+                "service {name} has data in partitions {recorded} and {said} {}, by which that data would not be found: \
+                 {again}, or give it another `name` in its attribute to start without the data",
+                partitioning.value,
             )));
         }
-        if self.level != service.level() {
+        if self.level != level.value {
             return Err(Error::invalid(format!(
-                "service {name} is recorded with persistence \"{}\" and its code says \"{}\", where its state is not: set \
-                 `persistence = \"{}\"` again, or give it another `name` to start without the state",
+                "service {name} is recorded with persistence \"{}\" and {} \"{}\", where its state is not: set `persistence \
+                 = \"{}\"` {} again, or give it another `name` in its attribute to start without the state",
                 self.level,
-                service.level(),
+                said_by(&level.origin),
+                level.value,
                 self.level,
+                there(&level.origin),
             )));
         }
         if self.partitions.len() != self.partitioning.count() as usize {
@@ -117,6 +160,28 @@ impl ServiceRecord {
             )));
         }
         Ok(())
+    }
+}
+
+/// Whether it is the code of a type that says so, by its attribute or by having none.
+fn is_code(origin: &Origin) -> bool {
+    matches!(origin, Origin::Attribute | Origin::Default)
+}
+
+fn said_by(origin: &Origin) -> String {
+    match origin {
+        origin if is_code(origin) => "its code says".to_owned(),
+        Origin::Builder => "the program says by its `NodeBuilder`".to_owned(),
+        origin => format!("{origin} says"),
+    }
+}
+
+fn there(origin: &Origin) -> String {
+    match origin {
+        origin if is_code(origin) => "in its attribute".to_owned(),
+        Origin::Builder => "at the `NodeBuilder`".to_owned(),
+        Origin::File { path, .. } => format!("in {}", path.display()),
+        origin => format!("in {origin}"),
     }
 }
 

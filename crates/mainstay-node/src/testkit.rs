@@ -114,7 +114,7 @@ async fn boot(
     disk: &SimDisk,
     faults: &Arc<CommitFaults>,
 ) -> Result<Node> {
-    let builder = Node::builder().data_dir("/data").disk(Arc::new(disk.clone())).host_options(|options| {
+    let builder = Node::builder().isolated().data_dir("/data").disk(Arc::new(disk.clone())).host_options(|options| {
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;

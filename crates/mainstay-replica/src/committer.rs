@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use futures_util::FutureExt as _;
 
-use mainstay_core::{Epoch, Error, ErrorKind, NodeId, Result, SequenceNumber, SetId};
+use mainstay_core::{Epoch, Error, ErrorKind, NodeId, Result, SequenceNumber, SetId, time};
 use mainstay_store::state::WriteBatch;
 use openraft::errors::ClientWriteError;
 use openraft::metrics::MetricsRecorder;
@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::unconstrained;
 
+use crate::activity::SetActivity;
 use crate::bundle::Bundle;
 use crate::command::{COMMITS_PER_ENTRY_MAX, CommandBuilder, sequence_number};
 use crate::options::CommitOptions;
@@ -52,6 +53,7 @@ struct Shared {
     /// How many commits the last entry carried.
     crowd: usize,
     next_flight: u64,
+    activity: SetActivity,
 }
 
 impl Shared {
@@ -96,6 +98,7 @@ struct Waiting {
 pub(crate) struct Flight {
     number: u64,
     commits: usize,
+    proposed: time::Instant,
     replies: Mutex<Vec<oneshot::Sender<Result<SequenceNumber>>>>,
 }
 
@@ -136,6 +139,7 @@ impl Committer {
         if shared.waiting.len() >= self.options.waiting_max
             || shared.waiting_bytes + bytes > self.options.waiting_bytes_max
         {
+            shared.activity.throttled += 1;
             return Err(Error::new(
                 ErrorKind::Overloaded,
                 format!(
@@ -151,6 +155,7 @@ impl Committer {
         let (reply, answer) = oneshot::channel();
         shared.waiting.push_back(Waiting { commit, reply });
         shared.waiting_bytes += bytes;
+        shared.activity.bytes += bytes as u64;
         Ok(answer)
     }
 
@@ -196,6 +201,17 @@ impl Committer {
             Some(why) => stopped(self.set, why),
             None => self.not_primary(shared.hint),
         }
+    }
+
+    /// What was done so far.
+    pub(crate) fn activity(&self) -> SetActivity {
+        let shared = self.shared.lock();
+        SetActivity { waiting: shared.waiting.len() as u64, ..shared.activity.clone() }
+    }
+
+    /// A commit was refused before it came here, because the disk is behind.
+    pub(crate) fn count_throttled(&self) {
+        self.shared.lock().activity.throttled += 1;
     }
 
     /// True if nothing that was proposed is without an outcome.
@@ -277,7 +293,8 @@ impl Committer {
         shared.next_flight += 1;
         shared.flying += replies.len();
         shared.crowd = replies.len();
-        let flight = Arc::new(Flight { number, commits: replies.len(), replies: Mutex::new(replies) });
+        let flight =
+            Arc::new(Flight { number, commits: replies.len(), proposed: time::now(), replies: Mutex::new(replies) });
         shared.flights.insert(number, flight.clone());
         Some((flight, command))
     }
@@ -307,6 +324,11 @@ impl Committer {
             let mut shared = self.shared.lock();
             if shared.flights.remove(&flight.number).is_some() {
                 shared.flying -= flight.commits;
+            }
+            if matches!(&result, Some(Ok(response)) if response.data.accepted) {
+                shared.activity.entries += 1;
+                shared.activity.commits += flight.commits as u64;
+                shared.activity.timings.record(flight.proposed.elapsed());
             }
             if !shared.waiting.is_empty() {
                 self.wake.notify_one();

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId, random};
 use mainstay_store::disk::Disk;
-use mainstay_store::log::{LogOptions, MemoryLog, NodeLog, SegmentLog};
+use mainstay_store::log::{LogActivity, LogOptions, MemoryLog, NodeLog, SegmentLog};
 use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore};
 use rand::Rng as _;
 
+use crate::activity::SetActivity;
 use crate::identity::HostIdentity;
 use crate::local::LocalSet;
 use crate::message::Response;
@@ -33,6 +34,7 @@ struct Inner {
     sets_per_level: u16,
     replicas: BTreeMap<SetId, Replica>,
     local: Vec<Arc<LocalSet>>,
+    log: Arc<SegmentLog>,
 }
 
 /// How a host is set up.
@@ -80,7 +82,8 @@ impl Host {
             return Err(Error::invalid("sets_per_level is 0: a level needs at least one set"));
         }
         HostIdentity { node: options.node, sets_per_level: sets }.check_or_create(&*disk, folder)?;
-        let log: Arc<dyn NodeLog> = Arc::new(SegmentLog::open(disk.clone(), &folder.join("log"), options.log.clone())?);
+        let node_log = Arc::new(SegmentLog::open(disk.clone(), &folder.join("log"), options.log.clone())?);
+        let log: Arc<dyn NodeLog> = node_log.clone();
         let memory_log: Arc<dyn NodeLog> = Arc::new(MemoryLog::new());
         let state_folder = folder.join("state");
         disk.create_dir_all(&state_folder).map_err(|error| folder_error(&state_folder, error))?;
@@ -115,7 +118,7 @@ impl Host {
         let local = local
             .map(|set| Arc::new(LocalSet::new(set, options.node, options.replica.commit.commit_bytes_max)))
             .collect();
-        Ok(Self { inner: Arc::new(Inner { node: options.node, sets_per_level: sets, replicas, local }) })
+        Ok(Self { inner: Arc::new(Inner { node: options.node, sets_per_level: sets, replicas, local, log: node_log }) })
     }
 
     /// Creates every set that does not exist yet, with this node as its only member.
@@ -159,6 +162,21 @@ impl Host {
     /// All replicas of this node.
     pub fn replicas(&self) -> impl Iterator<Item = &Replica> {
         self.inner.replicas.values()
+    }
+
+    /// What each set has done on this node since it was opened.
+    pub fn activity(&self) -> Vec<(SetId, SetActivity)> {
+        let replicated = self.inner.replicas.iter().map(|(set, replica)| (*set, replica.activity()));
+        let local = self.inner.local.iter().map(|set| {
+            let activity = SetActivity { commits: set.commits(), ..SetActivity::default() };
+            (set.id(), activity)
+        });
+        replicated.chain(local).collect()
+    }
+
+    /// What the node log has done since it was opened.
+    pub fn log_activity(&self) -> LogActivity {
+        self.inner.log.activity()
     }
 
     /// Answers a request of another node for one of the sets.

@@ -7,6 +7,7 @@
 //! Only this crate knows openraft. How bytes reach another node is a seam ([`Transport`]); an [`InProcessNetwork`] with
 //! loss, delay, reordering, duplication and cuts stands in for a real one in tests and simulation.
 
+mod activity;
 mod changes;
 mod claim;
 mod committed;
@@ -46,6 +47,7 @@ pub mod planted;
 #[cfg(test)]
 mod tests;
 
+pub use activity::SetActivity;
 pub use changes::Changes;
 pub use claim::Claim;
 pub use committed::{Committed, Operation};
@@ -53,7 +55,7 @@ pub use host::{Host, HostOptions, SETS_PER_LEVEL};
 pub use in_process::{Handler, InProcessNetwork, Troubles};
 pub use mainstay_store::disk::sim::SimDisk;
 pub use mainstay_store::disk::{Disk, RealDisk};
-pub use mainstay_store::log::LogOptions;
+pub use mainstay_store::log::{LogActivity, LogOptions};
 pub use mainstay_store::state::{DiskStoreOptions, KeyRange, Order, Scan, prefix_successor};
 pub use options::{CheckpointOptions, CommitOptions, ReplicaOptions, Timing};
 pub use partition::{Batch, Partition, Snapshot};

@@ -74,6 +74,11 @@ impl LocalSet {
         EPOCH
     }
 
+    /// How many commits there were.
+    pub(crate) fn commits(&self) -> u64 {
+        self.shared.lock().next - 1
+    }
+
     pub(crate) fn standing(&self) -> Standing {
         *self.standing.borrow()
     }

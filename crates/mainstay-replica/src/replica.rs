@@ -9,6 +9,7 @@ use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::sync::watch;
 
+use crate::activity::SetActivity;
 use crate::bundle::Bundle;
 use crate::claim::Claims;
 use crate::committer::{Answering, Commit, Committer, stopped};
@@ -350,6 +351,7 @@ impl Replica {
     pub(crate) async fn commit(&self, commit: Commit) -> Result<SequenceNumber> {
         let unsaved = self.inner.growth.unsaved();
         if unsaved > self.inner.options.checkpoint.unsaved_bytes_max {
+            self.inner.committer.count_throttled();
             return Err(Error::new(
                 ErrorKind::Overloaded,
                 format!(
@@ -359,6 +361,11 @@ impl Replica {
             ));
         }
         self.inner.committer.commit(commit).await
+    }
+
+    /// What it has done since it was started.
+    pub fn activity(&self) -> SetActivity {
+        SetActivity { unsaved_bytes: self.inner.growth.unsaved(), ..self.inner.committer.activity() }
     }
 
     pub(crate) fn stopped(&self) -> Error {

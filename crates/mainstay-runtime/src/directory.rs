@@ -19,6 +19,8 @@ use crate::service::activation::{Open, ServiceActivation};
 use crate::service::definition::{Service, check_name};
 use crate::service::served::Served;
 use crate::slot::{Occupant, Slot};
+use crate::worker::desk::{Desk, WorkerType};
+use crate::worker::roster::Roster;
 
 /// A type of service, whatever Rust type is behind it.
 #[derive(Clone)]
@@ -102,6 +104,18 @@ impl ServiceType {
         self.kind
     }
 
+    /// The same type, kept and cut otherwise than its code says.
+    ///
+    /// # Errors
+    /// `Invalid` if the partitioning cannot be.
+    pub fn placed(mut self, level: Level, partitioning: Partitioning) -> Result<Self> {
+        partitioning
+            .check()
+            .map_err(|error| Error::invalid(format!("service {} cannot be started", self.name)).with_source(error))?;
+        (self.level, self.partitioning) = (level, partitioning);
+        Ok(self)
+    }
+
     /// Its name.
     pub fn name(&self) -> &'static str {
         self.name
@@ -134,6 +148,7 @@ pub struct Serving {
 #[derive(Debug)]
 pub struct Directory {
     services: BTreeMap<&'static str, Known>,
+    workers: Roster,
     stop: watch::Sender<bool>,
     scope: Scope,
 }
@@ -174,7 +189,7 @@ impl Directory {
                 )));
             }
         }
-        Ok(Self { services: table, stop: watch::Sender::new(false), scope: Scope::new() })
+        Ok(Self { services: table, workers: Roster::default(), stop: watch::Sender::new(false), scope: Scope::new() })
     }
 
     /// Starts to serve: the objects reach each other by `router`.
@@ -189,11 +204,21 @@ impl Directory {
         }
     }
 
+    /// Starts pools of workers, which reach others by `router`. To be called once, before [`serve`](Directory::serve).
+    ///
+    /// # Errors
+    /// `Invalid` if two workers have one name, `Fatal` if one panics when it is made.
+    pub fn employ(&self, workers: &[WorkerType], router: Arc<dyn Router>) -> Result<()> {
+        self.workers.open(workers, &Services::new(router))
+    }
+
     /// Stops in order: no call is admitted any more, `run` is cancelled, and what is under way gets a grace period to end.
     pub async fn stop(&self) {
         self.stop.send_replace(true);
         self.vacate();
         self.scope.ended().await;
+        // After those who may need them to come to their end.
+        self.workers.close().await;
         self.kill();
     }
 
@@ -202,7 +227,13 @@ impl Directory {
         self.stop.send_replace(true);
         // First, because they hold what runs.
         self.scope.stop();
+        self.workers.kill();
         self.vacate();
+    }
+
+    /// True from when it is being stopped.
+    pub fn is_stopped(&self) -> bool {
+        *self.stop.borrow()
     }
 
     fn vacate(&self) {
@@ -292,6 +323,10 @@ impl Router for Directory {
             .filter(|slot| **slot.address() == *address)
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{address} is not on this node")))?;
         Ok(Route::Local(slot.clone()))
+    }
+
+    fn worker(&self, name: Option<&str>, interface: OfferedInterface) -> Result<Arc<Desk>> {
+        self.workers.find(name, interface)
     }
 }
 

@@ -7,6 +7,8 @@ use crate::actor::cell::ActorCell;
 use crate::call::proxy::{Offered, SharedInterface};
 use crate::service::definition::Service;
 use crate::service::served::Served;
+use crate::worker::definition::Worker;
+use crate::worker::host::WorkerPool;
 
 /// The interfaces of a type, as its derive macro lists them: what its hosts can be called by.
 pub struct Interfaces<H> {
@@ -73,6 +75,12 @@ impl<T: Service> Interfaces<Served<T>> {
 
 impl<T: Actor> Interfaces<ActorCell<T>> {
     pub(crate) fn of_actor() -> Self {
+        Self::list_by(T::interfaces)
+    }
+}
+
+impl<T: Worker> Interfaces<WorkerPool<T>> {
+    pub(crate) fn of_worker() -> Self {
         Self::list_by(T::interfaces)
     }
 }

@@ -15,12 +15,16 @@
 //! | `call` | proxies, arguments and results, call chains, the current turn, carrying a turn out |
 //! | `actor` | what authors of actors use, and the turns, state and output gate behind it |
 //! | `service` | stateful services: one object per partition |
+//! | `worker` | worker pools: instances without state or identity, as many as there is work for |
 //!
 //! This room does not know sockets, configuration files or the cluster.
 
 mod actor;
 mod call;
 mod service;
+mod worker;
+
+pub mod metric;
 
 mod backoff;
 mod directory;
@@ -52,3 +56,11 @@ pub use service::missing_run::{NoRun, RunFuture, WithoutRun, checked_run};
 pub use service::opening::{Opening, PlainField};
 pub use service::served::Served;
 pub use slot::{CALLS_PER_PARTITION_MAX, Slot};
+pub use worker::context::WorkerContext;
+pub use worker::definition::Worker;
+pub use worker::desk::{Desk, WorkerType};
+pub use worker::host::WorkerPool;
+pub use worker::opening::WorkerOpening;
+pub use worker::options::{
+    PoolOptions, WORKER_CALLS_WAITING_MAX_DEFAULT, WORKER_IDLE_TIME_DEFAULT, WORKERS_MAX_DEFAULT, WORKERS_MIN_DEFAULT,
+};

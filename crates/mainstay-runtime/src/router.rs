@@ -8,7 +8,9 @@ use mainstay_core::{ActorId, PartitionId, Result};
 use crate::call::caller::Caller;
 use crate::call::proxy::{Proxy, SharedInterface};
 use crate::directory::ServiceKind;
+use crate::interfaces::OfferedInterface;
 use crate::slot::Slot;
+use crate::worker::desk::Desk;
 
 /// The way to partitions: a seam. On one node it is the [`Directory`](crate::Directory) of what is served there; in a
 /// cluster it also knows what is served elsewhere.
@@ -28,6 +30,12 @@ pub trait Router: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// `Fatal` once the node has stopped.
     fn route(&self, address: &Address) -> Result<Route>;
+
+    /// The worker that implements an interface, in this process.
+    ///
+    /// # Errors
+    /// `NotFound` if no worker is like that, `Invalid` if several are, `Fatal` once the node has stopped.
+    fn worker(&self, name: Option<&str>, interface: OfferedInterface) -> Result<Arc<Desk>>;
 }
 
 /// A service, by what a caller knows of it.
@@ -117,6 +125,27 @@ impl Services {
     /// [`ACTOR_ID_BYTES_MAX`](mainstay_core::ACTOR_ID_BYTES_MAX).
     pub fn actor_named<P: Proxy>(&self, name: &str, id: impl Into<ActorId>) -> Result<P> {
         self.find_actor(Some(name), id.into())
+    }
+
+    /// A proxy to the one worker that implements the interface, in this process.
+    ///
+    /// # Errors
+    /// `NotFound` if no worker implements the interface, `Invalid` if several do.
+    pub fn worker<P: Proxy>(&self) -> Result<P> {
+        self.find_worker(None)
+    }
+
+    /// A proxy to a worker by its name.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such worker, `Invalid` if it does not implement the interface.
+    pub fn worker_named<P: Proxy>(&self, name: &str) -> Result<P> {
+        self.find_worker(Some(name))
+    }
+
+    fn find_worker<P: Proxy>(&self, name: Option<&str>) -> Result<P> {
+        let interface = OfferedInterface { name: P::INTERFACE, object: TypeId::of::<P::Object>() };
+        Ok(P::from_caller(Caller::to_worker(self.router.worker(name, interface)?)))
     }
 
     fn find_actor<P: Proxy>(&self, name: Option<&str>, id: ActorId) -> Result<P> {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{ErrorKind, Level, NodeId, PartitionId};
+use mainstay_core::{ActorId, ErrorKind, Level, NodeId, PartitionId};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, RealDisk, Role};
+use mainstay_state::actor::{ActorStore, ActorWrites};
 use mainstay_state::{Dictionary, StateManager};
 
 const NODES: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
@@ -44,6 +45,11 @@ impl Cluster {
 
     fn partition(&self, node: usize, level: Level) -> Partition {
         self.hosts[node].partition(level, PartitionId(0))
+    }
+
+    /// The one for actors, in the same set.
+    fn actors(&self, node: usize, level: Level) -> Partition {
+        self.hosts[node].partition(level, PartitionId(1))
     }
 
     /// The node that is primary, out of some.
@@ -124,5 +130,36 @@ async fn a_commit_under_way_when_the_primary_is_lost_has_an_unknown_outcome() {
         assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
         assert_eq!(value(&after, &numbers_after, "kept").await, Some(10));
     }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn actors_of_a_lost_primary_are_neither_read_nor_written() {
+    let cluster = Cluster::start().await;
+    let (level, id) = (Level::Volatile, ActorId::from(7));
+    let writes = |state: &str| {
+        let mut writes = ActorWrites::new(id.clone());
+        writes.put_state(state, "1".into()).unwrap();
+        writes
+    };
+    let old = cluster.primary(level, &[0, 1, 2]).await;
+    let store = ActorStore::open(cluster.actors(old, level)).await.unwrap();
+    store.commit(&writes("kept")).await.unwrap();
+
+    cluster.cut_off(old);
+    let error = store.commit(&writes("unknown")).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+    let others: Vec<usize> = (0..NODES.len()).filter(|node| *node != old).collect();
+    let new = cluster.primary(level, &others).await;
+    let after = ActorStore::open(cluster.actors(new, level)).await.unwrap();
+    assert!(after.state(&id, "kept").unwrap().is_some());
+
+    // Once it can be reached again it knows of the other one, and may even become primary: in another epoch.
+    cluster.network.heal();
+    for error in [store.state(&id, "kept").unwrap_err(), store.commit(&writes("late")).await.unwrap_err()] {
+        assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
+    }
+    assert!(after.state(&id, "late").unwrap().is_none());
+    assert!(after.epoch() > store.epoch());
     cluster.stop().await;
 }

@@ -8,3 +8,4 @@ pub use mainstay_runtime::{
     Call, Caller, ExclusiveHost, ExclusiveMethod, Host, Interfaces, Method, Offered, Opening, Outcome, Proxy, Served,
     Service, ServiceContext, SharedInterface, SharedMethod, Start, WithoutRun, assert_contract, checked_run,
 };
+pub use mainstay_runtime::{PoolOptions, Worker, WorkerOpening, WorkerPool};

@@ -3,6 +3,9 @@
 #[doc = include_str!("../../../docs/guide/collections.md")]
 pub mod collections {}
 
+#[doc = include_str!("../../../docs/guide/configuration.md")]
+pub mod configuration {}
+
 /// The page that everybody reads first; its example is compiled with the others.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

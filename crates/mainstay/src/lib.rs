@@ -32,6 +32,7 @@ pub mod prelude;
 pub mod service;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+pub mod worker;
 
 #[doc(hidden)]
 pub mod __private;
@@ -44,3 +45,4 @@ pub use mainstay_core::{contract, id, key, partitioning};
 pub use mainstay_macros::interface;
 pub use node::Node;
 pub use service::{PartitionKey, Proxy, Service, ServiceContext};
+pub use worker::{Worker, WorkerContext};

@@ -1,3 +1,5 @@
 //! A process that takes part in the system.
 
-pub use mainstay_node::{DATA_DIR_DEFAULT, Node, NodeBuilder};
+pub use mainstay_node::settings;
+pub use mainstay_node::{DATA_DIR_DEFAULT, Node, NodeBuilder, RecordedService, Settings, recorded_services};
+pub use mainstay_runtime::{ActorSettings, ReminderSettings};

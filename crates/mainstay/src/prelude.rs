@@ -6,4 +6,4 @@
 pub use crate::actor::{Actor, ActorId, Context, Deferred, Event, Lifecycle, Received, Remindable, Responder, State};
 pub use crate::collections::{ConcurrentQueue, Dictionary, Queue, StateManager, Transaction};
 pub use crate::{Error, ErrorKind, Level, Result};
-pub use crate::{Node, PartitionKey, Proxy, Service, ServiceContext, interface};
+pub use crate::{Node, PartitionKey, Proxy, Service, ServiceContext, Worker, WorkerContext, interface};

@@ -94,6 +94,12 @@ const KEPT: &[Kept] = &[
     Kept { name: "openraft", by: &["mainstay-replica"], reason: "consensus can be replaced in one room" },
     Kept { name: "redb", by: &["mainstay-store", "mainstay-bench"], reason: "the disk store hides its engine" },
     Kept { name: "imbl", by: &["mainstay-store"], reason: "the memory store hides its map" },
+    Kept { name: "hyper", by: &["mainstay-node"], reason: "only the composition root serves HTTP" },
+    Kept {
+        name: "metrics-exporter-prometheus",
+        by: &["mainstay-node"],
+        reason: "everybody counts through the facade, and one room decides where it goes",
+    },
     Kept { name: "fjall", by: &["mainstay-bench"], reason: "it is a peer to measure against" },
     Kept { name: "rusqlite", by: &["mainstay-bench"], reason: "it is a peer to measure against" },
     Kept { name: "rocksdb", by: &["mainstay-bench"], reason: "it is a peer to measure against" },

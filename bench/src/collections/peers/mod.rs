@@ -5,9 +5,9 @@ pub(super) mod fjall;
 pub(super) mod redb;
 pub(super) mod sqlite;
 
-use super::record::Shuffled;
 use crate::load::Load;
 use crate::outcome::Outcome;
+use crate::shuffled::Shuffled;
 
 /// Transactions per second, each caller a thread with keys of its own.
 fn on_threads(load: Load, keys: &[String], change: impl Fn(&str) -> Outcome<()> + Sync) -> Outcome<f64> {

@@ -3,9 +3,8 @@ use std::collections::BTreeMap;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt as _;
-use syn::spanned::Spanned as _;
 
-use crate::derive::{Field, all, checked_name, once, read};
+use crate::derive::{Field, all, checked_name, once, place, read};
 
 /// A field of an actor, and what it is filled with.
 pub(super) struct ActorField<'i> {
@@ -23,30 +22,42 @@ enum Content {
     Plain,
 }
 
-/// What the attribute of a field says that it is.
-#[derive(Clone, Copy, PartialEq)]
-enum Said {
-    State,
-    Plain,
-}
-
 impl<'i> ActorField<'i> {
     pub(super) fn read(field: Field<'i>) -> syn::Result<Self> {
-        let (mut said, mut stored) = (None, None);
+        let (mut state, mut plain, mut stored) = (None, None, None);
         read(field.attributes, "actor", |meta| {
             if meta.path.is_ident("name") {
                 once(&mut stored, &meta, checked_name)
             } else if meta.path.is_ident("state") {
-                once(&mut said, &meta, |_| Ok(Said::State))
+                once(&mut state, &meta, |_| Ok(()))
             } else if meta.path.is_ident("default") {
-                once(&mut said, &meta, |_| Ok(Said::Plain))
+                once(&mut plain, &meta, |_| Ok(()))
             } else {
                 Err(meta.error(
                     "a field of an actor does not know this: use `name = \"..\"` or `state` for state, or `default`",
                 ))
             }
         })?;
-        let content = Content::of(&field, said, stored)?;
+        let type_name = field.type_name();
+        let content = match (state, plain, type_name.as_deref()) {
+            (Some(()), Some(()), _) => Err("a field is either `state` or `default`: leave one out"),
+            (Some(()), None, _) | (None, None, Some("State" | "Paged")) => {
+                Ok(Content::State(stored.unwrap_or_else(|| field.name.unraw().to_string())))
+            }
+            (None, Some(()), _) if stored.is_some() => {
+                Err("a field that is not stored has no name to be stored under: remove `name` or `default`")
+            }
+            (None, None, Some("Context")) if stored.is_some() => {
+                Err("a `Context` is not stored under a name: remove `name`")
+            }
+            (None, None, Some("Context")) => Ok(Content::Context),
+            (None, None, _) if stored.is_some() => Err(
+                "only state has a name to be stored under: make the field a `State<..>`, or add `state` if its type is one by \
+                     another name",
+            ),
+            (None, _, _) => Ok(Content::Plain),
+        };
+        let content = content.map_err(|message| syn::Error::new(field.name.span(), message))?;
         Ok(Self { field, content })
     }
 
@@ -54,8 +65,8 @@ impl<'i> ActorField<'i> {
     pub(super) fn expand_open(&self) -> TokenStream {
         let (name, ty) = (&self.field.name, self.field.ty);
         let value = match self.content.key(&self.field) {
-            Some(key) => quote_spanned! { ty.span() => <#ty as ::mainstay::__private::Kept>::open(opening, #key)? },
-            None => quote_spanned! { ty.span() => opening.plain::<#ty>() },
+            Some(key) => quote_spanned! { place(ty) => <#ty as ::mainstay::__private::Kept>::open(opening, #key)? },
+            None => quote_spanned! { place(ty) => opening.plain::<#ty>() },
         };
         quote!(#name: #value)
     }
@@ -78,26 +89,6 @@ impl<'i> ActorField<'i> {
 }
 
 impl Content {
-    fn of(field: &Field<'_>, said: Option<Said>, stored: Option<String>) -> syn::Result<Self> {
-        let refusal = |message| Err(syn::Error::new(field.name.span(), message));
-        let own = || field.name.unraw().to_string();
-        match (said, field.type_name().as_deref(), stored) {
-            (Some(Said::Plain), _, None) => Ok(Self::Plain),
-            (Some(Said::Plain), _, Some(_)) => {
-                refusal("a field that is not stored has no name to be stored under: remove `name` or `default`")
-            }
-            (Some(Said::State), _, stored) => Ok(Self::State(stored.unwrap_or_else(own))),
-            (None, Some("Context"), None) => Ok(Self::Context),
-            (None, Some("Context"), Some(_)) => refusal("a `Context` is not stored under a name: remove `name`"),
-            (None, Some("State" | "Paged"), stored) => Ok(Self::State(stored.unwrap_or_else(own))),
-            (None, _, Some(_)) => refusal(
-                "only state has a name to be stored under: make the field a `State<..>`, or add `state` if its type is one by \
-                 another name",
-            ),
-            (None, _, None) => Ok(Self::Plain),
-        }
-    }
-
     /// The name that a field which is kept is opened by.
     fn key(&self, field: &Field<'_>) -> Option<String> {
         match self {

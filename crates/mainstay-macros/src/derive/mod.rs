@@ -10,21 +10,27 @@ pub(crate) use kind::Kind;
 pub(crate) use settings::{all, checked_name, implements, level, number, once, read};
 pub(crate) use shape::{Field, fields};
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;
 use syn::Path;
 use syn::ext::IdentExt as _;
-use syn::spanned::Spanned as _;
 
 /// The name that a type goes by: the one that its attribute gives, or its own.
 pub(crate) fn text(given: Option<String>, own: &Ident) -> String {
     given.unwrap_or_else(|| own.unraw().to_string())
 }
 
+/// Where to point at in an error, with names that are this macro's own: what is pointed at may come from a macro of the
+/// user, in which our names mean nothing.
+pub(crate) fn place(of: &impl syn::spanned::Spanned) -> Span {
+    of.span().resolved_at(Span::call_site())
+}
+
 /// Lists the interfaces, by a method of what collects them. Where one is not implemented, its name is underlined.
 pub(crate) fn offers(interfaces: &[Path], method: &str) -> impl Iterator<Item = TokenStream> {
     interfaces.iter().map(move |interface| {
-        let method = Ident::new(method, interface.span());
-        quote_spanned! { interface.span() => interfaces.#method(<Self as #interface>::__interface()); }
+        let place = place(interface);
+        let method = Ident::new(method, place);
+        quote_spanned! { place => interfaces.#method(<Self as #interface>::__interface()); }
     })
 }

@@ -1,6 +1,6 @@
 use proc_macro2::Ident;
 use syn::spanned::Spanned as _;
-use syn::{Attribute, Data, DeriveInput, Fields, Type};
+use syn::{Attribute, Data, DeriveInput, Fields, Type, TypeGroup, TypeParen};
 
 use super::Kind;
 
@@ -20,7 +20,12 @@ impl<'i> Field<'i> {
 
     /// The name of the type without its path and its parameters, which is all that a macro knows of a type.
     pub(crate) fn type_name(&self) -> Option<String> {
-        match self.ty {
+        let mut ty = self.ty;
+        // A type that a macro of the user has put in comes in a group of its own.
+        while let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty {
+            ty = elem;
+        }
+        match ty {
             Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
             _ => None,
         }

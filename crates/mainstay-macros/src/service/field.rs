@@ -2,9 +2,8 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::LitStr;
 use syn::ext::IdentExt as _;
-use syn::spanned::Spanned as _;
 
-use crate::derive::{Field, read};
+use crate::derive::{Field, place, read};
 
 /// A field of a service, and what it is filled with.
 pub(super) struct ServiceField<'i> {
@@ -45,10 +44,10 @@ impl<'i> ServiceField<'i> {
     pub(super) fn expand(&self) -> TokenStream {
         let (name, ty) = (&self.field.name, self.field.ty);
         let value = match &self.content {
-            Content::Collection(stored) => quote_spanned! { ty.span() => opening.collection::<#ty>(#stored).await? },
-            Content::StateManager => quote_spanned! { ty.span() => opening.state_manager() },
-            Content::Context => quote_spanned! { ty.span() => opening.context() },
-            Content::Default => quote_spanned! { ty.span() => opening.plain::<#ty>() },
+            Content::Collection(stored) => quote_spanned! { place(ty) => opening.collection::<#ty>(#stored).await? },
+            Content::StateManager => quote_spanned! { place(ty) => opening.state_manager() },
+            Content::Context => quote_spanned! { place(ty) => opening.context() },
+            Content::Default => quote_spanned! { place(ty) => opening.plain::<#ty>() },
         };
         quote!(#name: #value)
     }

@@ -68,7 +68,7 @@ impl<T: Actor> ActorActivation<T> {
         if store.epoch() != place.epoch {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
-        let core = HallCore::new(place, T::LEVEL, store, scope.clone());
+        let core = HallCore::new(place, store, scope.clone());
         let hall = Arc::new(Hall::<T>::new(Arc::new(core)));
         let opened = Arc::new(Opened { tenant: Tenant::Actors(hall.clone()), scope });
         Ok(Box::new(Self { hall, opened, tasks }))

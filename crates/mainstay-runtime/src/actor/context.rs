@@ -79,6 +79,22 @@ impl Context {
     pub fn service_named<P: Proxy + SharedInterface>(&self, name: &str, key: impl Into<PartitionKey>) -> Result<P> {
         self.site.hall.services.service_named(name, key)
     }
+
+    /// A proxy to the one worker that implements the interface, in this process.
+    ///
+    /// # Errors
+    /// As [`Services::worker`](crate::Services::worker).
+    pub fn worker<P: Proxy>(&self) -> Result<P> {
+        self.site.hall.services.worker()
+    }
+
+    /// A proxy to a worker by its name.
+    ///
+    /// # Errors
+    /// As [`Services::worker_named`](crate::Services::worker_named).
+    pub fn worker_named<P: Proxy>(&self, name: &str) -> Result<P> {
+        self.site.hall.services.worker_named(name)
+    }
 }
 
 impl Kept for Context {

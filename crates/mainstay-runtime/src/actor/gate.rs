@@ -211,7 +211,8 @@ pub(crate) fn submit(
         Poll::Ready(Ok(())) => None,
         Poll::Ready(Err(error)) => Some(Hold::Failed(error)),
         Poll::Pending => {
-            let hold = site.gate.hold(site, failures);
+            // Not what has gathered since: that others fail is no concern of this turn.
+            let hold = site.gate.inner.lock().under_way.as_mut().map(Sealed::hold);
             drop(site.hall.scope.spawn(driving));
             hold
         }

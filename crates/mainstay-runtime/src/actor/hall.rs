@@ -45,8 +45,9 @@ pub(crate) struct HallCore {
 }
 
 impl HallCore {
-    pub(crate) fn new(place: Place, level: Level, store: ActorStore, scope: Scope) -> Self {
-        let Place { address, epoch, services, options, audience, .. } = place;
+    pub(crate) fn new(place: Place, store: ActorStore, scope: Scope) -> Self {
+        let Place { address, partition, epoch, services, options, audience } = place;
+        let level = partition.level();
         let ActorOptions { settings, overlap, faults } = options;
         let store = ArcSwapOption::from_pointee(store);
         Self { address, level, epoch, store, services, audience, settings, overlap, faults, scope }

@@ -10,6 +10,7 @@ use mainstay_core::{Error, ErrorKind, Result};
 use crate::actor::Actor;
 use crate::actor::cell::ActorCell;
 use crate::call::arrival::{Call, Deadline, Method};
+use crate::call::ground::Ground;
 use crate::call::host::{ExclusiveHost as _, ExclusiveMethod, Start};
 use crate::call::turn::{Subject, carry_out, conclude, wait_in_line};
 
@@ -31,7 +32,7 @@ where
     let site = cell.site().clone();
     let subject = Subject { method: method.name(), whom: &*site };
     let finished = match cell.clone().exclusive::<Result<()>, _>(Work { work, target: PhantomData }, call) {
-        Start::Turn(turn) => carry_out(turn, None, Some(site.clone()), &subject, &mut deadline).await,
+        Start::Turn(turn) => carry_out(turn, Ground::Actor(site.clone()), &subject, &mut deadline).await,
         Start::Queued(queued) => wait_in_line(queued, &subject, &mut deadline).await,
         Start::Refused(error) => Err(error),
         Start::Gone(..) => Err(Error::new(ErrorKind::Retry, format!("{site} has just left this place: retry"))),

@@ -41,13 +41,19 @@ impl<R> ReplyTo<R> {
         (Self { answer: sender, is_claimed: is_claimed.clone() }, Queued { answer, is_claimed })
     }
 
-    fn claim(&self) -> bool {
+    /// Begins the call, unless nobody waits for it any more; false if so.
+    pub(crate) fn claim(&self) -> bool {
         !self.answer.is_closed() && !self.is_claimed.swap(true, Ordering::AcqRel)
     }
 
-    fn send(self, finished: Finished<R>) {
+    pub(crate) fn send(self, finished: Finished<R>) {
         // An error means that the caller is gone.
         let _ = self.answer.send(finished);
+    }
+
+    /// Waits until nobody waits for the answer any more.
+    pub(crate) async fn abandoned(&mut self) {
+        self.answer.closed().await;
     }
 }
 

@@ -8,15 +8,15 @@ use mainstay_core::{ActorId, Error, Result};
 
 use crate::actor::event::Subscription;
 use crate::actor::seat::Seat;
-use crate::actor::site::Site;
 use crate::actor::{Event, Events};
 use crate::call::arrival::{Call, Deadline, Method};
 use crate::call::contract::{Outcome, Reply};
 use crate::call::current;
+use crate::call::ground::Ground;
 use crate::call::host::{Queued, Start, Turn};
 use crate::call::turn::{Subject, carry_out, conclude, wait_in_line};
 use crate::router::{Address, Route, Router};
-use crate::slot::Ticket;
+use crate::worker::desk::Desk;
 
 /// How long a call may take unless its proxy says otherwise.
 pub const CALL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
@@ -34,19 +34,26 @@ pub struct Caller {
 
 /// Whom a proxy calls.
 struct Target {
-    router: Arc<dyn Router>,
-    address: Arc<Address>,
-    /// The actor, if it is one.
-    actor: Option<ActorId>,
-    /// Where the actor was when it was last called.
+    whom: Whom,
+    /// Where the actor was when it was last called, if it is one.
     seat: ArcSwapOption<Seat>,
+}
+
+enum Whom {
+    /// The object of a service's partition.
+    Partition { router: Arc<dyn Router>, address: Arc<Address> },
+    /// An actor in a partition.
+    Actor { router: Arc<dyn Router>, address: Arc<Address>, id: ActorId },
+    /// Any instance of a worker in this process.
+    Worker(Arc<Desk>),
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.actor {
-            Some(id) => write!(f, "{}({id})", self.address.service),
-            None => self.address.fmt(f),
+        match &self.whom {
+            Whom::Actor { address, id, .. } => write!(f, "{}({id})", address.service),
+            Whom::Partition { address, .. } => address.fmt(f),
+            Whom::Worker(desk) => desk.fmt(f),
         }
     }
 }
@@ -57,15 +64,23 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// What a call goes to.
-enum Entry<O: ?Sized> {
-    Actor(Arc<O>, Arc<Site>),
-    Service(Arc<O>, Ticket),
-}
+/// What a call goes to, and where it is.
+type Entry<O> = (Arc<O>, Ground);
 
 impl Caller {
     pub(crate) fn new(router: Arc<dyn Router>, address: Arc<Address>, actor: Option<ActorId>) -> Self {
-        let target = Target { router, address, actor, seat: ArcSwapOption::empty() };
+        Self::to(match actor {
+            None => Whom::Partition { router, address },
+            Some(id) => Whom::Actor { router, address, id },
+        })
+    }
+
+    pub(crate) fn to_worker(desk: Arc<Desk>) -> Self {
+        Self::to(Whom::Worker(desk))
+    }
+
+    fn to(whom: Whom) -> Self {
+        let target = Target { whom, seat: ArcSwapOption::empty() };
         Self { target: Arc::new(target), timeout: CALL_TIMEOUT_DEFAULT, key: None }
     }
 
@@ -84,13 +99,13 @@ impl Caller {
     /// Subscribes to events of the actor.
     pub(crate) fn events<E: Event>(&self) -> Result<Events<E>> {
         let target = &self.target;
-        let Some(actor) = &target.actor else {
+        let Whom::Actor { router, address, id } = &target.whom else {
             return Err(Error::invalid(format!(
                 "{target} is no actor, and publishes no events: subscribe to an actor, or watch a collection"
             )));
         };
-        let Route::Local(slot) = target.router.route(&target.address)?;
-        Ok(Events::new(Subscription::open(slot, actor.clone(), E::NAME)?))
+        let Route::Local(slot) = router.route(address)?;
+        Ok(Events::new(Subscription::open(slot, id.clone(), E::NAME)?))
     }
 
     /// Calls a method: `start` makes a turn of the object.
@@ -137,24 +152,18 @@ impl Caller {
         let (mut arguments, mut call) =
             (arguments, Call { method, chain: chain.clone(), deadline, key: self.key.clone() });
         loop {
-            let entry = match self.seated::<O>() {
+            let (object, ground) = match self.seated::<O>() {
                 Some(entry) => entry,
                 None => self.enter::<O>(method, &mut deadline).await?,
             };
-            let begun = |turn, ticket, awaiting| Begun { caller: self, method, deadline, turn, ticket, awaiting };
-            let (object, site, ticket) = match entry {
-                Entry::Actor(object, site) => (object, Some(site), None),
-                Entry::Service(object, ticket) => (object, None, Some(ticket)),
-            };
-            let awaiting = match (&chain, &site) {
-                (Some(chain), Some(site)) => Some(chain.awaits(site)),
+            let awaiting = match (&chain, &ground) {
+                (Some(chain), Ground::Actor(site)) => Some(chain.awaits(site)),
                 _ => None,
             };
+            let begun = |turn| Begun { caller: self, method, deadline, turn, awaiting };
             match start(object, arguments, call) {
-                Start::Turn(turn) => {
-                    return Ok(begun(Started::Turn(turn, site), ticket, awaiting));
-                }
-                Start::Queued(queued) => return Ok(begun(Started::Queued(queued), ticket, awaiting)),
+                Start::Turn(turn) => return Ok(begun(Started::Turn(turn, ground))),
+                Start::Queued(queued) => return Ok(begun(Started::Queued(queued, ground))),
                 Start::Refused(error) => return Err(error),
                 Start::Gone(returned, call_again) => {
                     (arguments, call) = (returned, call_again);
@@ -166,7 +175,7 @@ impl Caller {
 
     fn check_key(&self) -> Result<()> {
         let Some(key) = &self.key else { return Ok(()) };
-        if self.target.actor.is_none() {
+        if !matches!(self.target.whom, Whom::Actor { .. }) {
             return Err(Error::invalid(format!(
                 "{} is no actor, and keeps no answers: call it without an idempotency key",
                 self.target
@@ -185,7 +194,7 @@ impl Caller {
     fn seated<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Entry<O>> {
         let seat = self.target.seat.load();
         let seat = seat.as_ref()?;
-        Some(Entry::Actor(seat.object::<O>()?, seat.site.clone()))
+        Some((seat.object::<O>()?, Ground::Actor(seat.site.clone())))
     }
 
     async fn enter<O>(&self, method: &'static Method, deadline: &mut Deadline) -> Result<Entry<O>>
@@ -193,23 +202,28 @@ impl Caller {
         O: ?Sized + Send + Sync + 'static,
     {
         let target = &self.target;
-        let Route::Local(slot) = target.router.route(&target.address)?;
-        let ticket = slot.enter(method.name(), deadline).await?;
         let strange = || {
             Error::invalid(format!(
                 "{target} does not implement the interface of `{}`: add it to its attribute",
                 method.name()
             ))
         };
-        let Some(id) = &target.actor else {
-            let object = ticket.object::<O>().ok_or_else(strange)?;
-            return Ok(Entry::Service(object, ticket));
+        let (router, address) = match &target.whom {
+            Whom::Partition { router, address } | Whom::Actor { router, address, .. } => (router, address),
+            Whom::Worker(desk) => {
+                return Ok((desk.object::<O>().ok_or_else(strange)?, Ground::Pool(desk.scope().clone())));
+            }
+        };
+        let Route::Local(slot) = router.route(address)?;
+        let ticket = slot.enter(method.name(), deadline).await?;
+        let Whom::Actor { id, .. } = &target.whom else {
+            return Ok((ticket.object::<O>().ok_or_else(strange)?, Ground::Partition(ticket)));
         };
         let seat = ticket.seat(id, TypeId::of::<O>(), method.name())?;
         let object = seat.object::<O>().ok_or_else(strange)?;
         let site = seat.site.clone();
         target.seat.store(Some(Arc::new(seat)));
-        Ok(Entry::Actor(object, site))
+        Ok((object, Ground::Actor(site)))
     }
 }
 
@@ -219,22 +233,22 @@ struct Begun<'c, R> {
     method: &'static Method,
     deadline: Deadline,
     turn: Started<R>,
-    ticket: Option<Ticket>,
     awaiting: Option<crate::call::chain::Awaiting>,
 }
 
 enum Started<R> {
-    Turn(Turn<R>, Option<Arc<Site>>),
-    Queued(Queued<R>),
+    Turn(Turn<R>, Ground),
+    /// The ground is kept, because a call that waits is counted there.
+    Queued(Queued<R>, Ground),
 }
 
 impl<R: Reply> Begun<'_, R> {
     async fn end(self) -> R {
-        let Self { caller, method, mut deadline, turn, ticket, awaiting } = self;
+        let Self { caller, method, mut deadline, turn, awaiting } = self;
         let subject = Subject { method: method.name(), whom: &*caller.target };
         let finished = match turn {
-            Started::Turn(turn, site) => carry_out(turn, ticket, site, &subject, &mut deadline).await,
-            Started::Queued(queued) => wait_in_line(queued, &subject, &mut deadline).await,
+            Started::Turn(turn, ground) => carry_out(turn, ground, &subject, &mut deadline).await,
+            Started::Queued(queued, _ground) => wait_in_line(queued, &subject, &mut deadline).await,
         };
         let reply = match finished {
             Ok(finished) => conclude(finished, &subject, &mut deadline).await,

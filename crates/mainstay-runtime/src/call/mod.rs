@@ -7,6 +7,7 @@ pub(crate) mod contract;
 pub(crate) mod current;
 pub(crate) mod deferred;
 pub(crate) mod finished;
+pub(crate) mod ground;
 pub(crate) mod host;
 pub(crate) mod proxy;
 pub(crate) mod turn;

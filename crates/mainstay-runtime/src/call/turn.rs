@@ -2,20 +2,17 @@ use std::cell::Cell;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
-use mainstay_core::task::Scope;
 use mainstay_core::time;
 use mainstay_core::{Error, ErrorKind, Result};
 
-use crate::actor::site::Site;
 use crate::call::arrival::Deadline;
 use crate::call::contract::Reply;
 use crate::call::finished::{Answer, Finished};
+use crate::call::ground::Ground;
 use crate::call::host::{Queued, Turn};
-use crate::slot::Ticket;
 
 /// How many calls may be polled inside each other on one stack. Each takes a few hundred bytes to some kilobytes of it;
 /// the next one gets a task of its own.
@@ -52,7 +49,7 @@ impl Subject<'_> {
         )
     }
 
-    fn panicked(&self, panic: &(dyn std::any::Any + Send)) -> Error {
+    pub(crate) fn panicked(&self, panic: &(dyn std::any::Any + Send)) -> Error {
         let text = panic_text(panic);
         tracing::error!(subject = %self, panic = text, "a method panicked");
         Error::new(
@@ -66,18 +63,18 @@ impl Subject<'_> {
 /// task of its own.
 pub(crate) async fn carry_out<R: Reply>(
     mut turn: Turn<R>,
-    ticket: Option<Ticket>,
-    site: Option<Arc<Site>>,
+    ground: Ground,
     subject: &Subject<'_>,
     deadline: &mut Deadline,
 ) -> Result<Finished<R>> {
     let is_nested_deep = NESTED.get() >= NESTED_MAX;
     if !is_nested_deep {
         let first = poll_fn(|cx| {
-            Poll::Ready(match &ticket {
-                // What a service starts belongs to its partition.
-                Some(ticket) => ticket.scope().within(|| poll_nested(&mut turn, cx)),
-                None => poll_nested(&mut turn, cx),
+            Poll::Ready(match &ground {
+                // What an actor starts is seen to by its turn.
+                Ground::Actor(_) => poll_nested(&mut turn, cx),
+                // What a service or a worker starts belongs to its partition or pool.
+                Ground::Partition(_) | Ground::Pool(_) => ground.scope().within(|| poll_nested(&mut turn, cx)),
             })
         })
         .await;
@@ -87,13 +84,8 @@ pub(crate) async fn carry_out<R: Reply>(
             Err(panic) => return Err(subject.panicked(&*panic)),
         }
     }
-    let scope = match (&ticket, &site) {
-        (Some(ticket), _) => ticket.scope().clone(),
-        (None, Some(site)) => site.hall.scope.clone(),
-        (None, None) => Scope::new(),
-    };
-    let task = scope.spawn(async move {
-        let _ticket = ticket;
+    let task = ground.scope().clone().spawn(async move {
+        let _ground = ground;
         // One that has panicked is not polled again, and what it has seen is shared by `&self` in any case.
         poll_fn(|cx| match poll_nested(&mut turn, cx) {
             Ok(Poll::Pending) => Poll::Pending,

@@ -69,7 +69,7 @@ impl ServiceActivation {
     /// Opens the state and makes the object from it.
     pub(crate) async fn open<T: Service>(place: Place) -> Result<Box<dyn Activation>> {
         let Place { address, partition, epoch, services, .. } = place;
-        let (context, cancellation) = ServiceContext::new(address.clone(), T::LEVEL, epoch, services);
+        let (context, cancellation) = ServiceContext::new(address.clone(), partition.level(), epoch, services);
         let scope = Scope::new();
         let tasks = Tasks(scope.clone());
         let object = scope.enter(catching("opening", make::<T>(&partition, &context))).await?;

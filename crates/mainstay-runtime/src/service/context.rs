@@ -72,6 +72,22 @@ impl ServiceContext {
         self.services.service_named(name, key)
     }
 
+    /// A proxy to the one worker that implements the interface, in this process.
+    ///
+    /// # Errors
+    /// As [`Services::worker`].
+    pub fn worker<P: Proxy>(&self) -> Result<P> {
+        self.services.worker()
+    }
+
+    /// A proxy to a worker by its name.
+    ///
+    /// # Errors
+    /// As [`Services::worker_named`].
+    pub fn worker_named<P: Proxy>(&self, name: &str) -> Result<P> {
+        self.services.worker_named(name)
+    }
+
     /// Waits until the partition is not primary here any more, or the node stops. Whoever runs is to end then: it is
     /// dropped after a grace period.
     pub async fn cancelled(&self) {

@@ -35,12 +35,13 @@ impl Opening<'_> {
     }
 }
 
-/// A field of a service that lives as long as the object: it starts as its default.
+/// A field that is not kept: it starts as its default, and lives as long as the object.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be a field of a service",
-    label = "neither a collection nor `Default`",
+    message = "`{Self}` cannot be a plain field, because it has no default",
+    label = "this is not `Default`",
     note = "a field that is not kept starts as its default: implement `Default` for `{Self}`",
-    note = "if `{Self}` is a collection by another name, write `#[service(collection)]` on the field"
+    note = "if `{Self}` is another name of something that is kept, say so by `#[actor(state)]` or `#[service(collection)]` on \
+            the field"
 )]
 pub trait PlainField {
     /// The first value.

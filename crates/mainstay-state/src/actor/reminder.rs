@@ -131,7 +131,7 @@ impl Reminder {
     /// What becomes of it when it has been handled; `None` if it is done.
     pub fn after_success(&self, now: WallTime) -> Option<Self> {
         let planned = match self.catch_up {
-            CatchUp::Once => self.schedule.after_completion(now)?,
+            CatchUp::Once => self.schedule.after_completion(self.planned, now)?,
             CatchUp::All => self.schedule.following(self.planned)?,
             CatchUp::Skip => self.schedule.next_on_grid(self.planned, now)?,
         };

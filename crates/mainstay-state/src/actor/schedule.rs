@@ -57,15 +57,14 @@ impl Schedule {
         }
     }
 
-    /// The first moment on the schedule's grid after `now`, counted from `planned`, which is on it; `None` if there is none.
+    /// The first moment on the schedule's grid after both `now` and `planned`, which is on it; `None` if there is none.
     pub(super) fn next_on_grid(&self, planned: WallTime, now: WallTime) -> Option<WallTime> {
         match self {
             Self::Once => None,
             Self::Every(period) => {
-                let Some(late) = now.checked_duration_since(planned) else { return Some(planned) };
                 let period = millis(*period);
                 // Whole milliseconds, so that this is exact.
-                let passed = late.as_millis() / period;
+                let passed = now.saturating_duration_since(planned).as_millis() / period;
                 let ahead = (passed + 1).saturating_mul(period);
                 let next = u128::from(planned.as_millis()).saturating_add(ahead);
                 Some(WallTime::from_millis(u64::try_from(next).unwrap_or(u64::MAX)))
@@ -83,10 +82,14 @@ impl Schedule {
         }
     }
 
-    /// When it fires next if the time is counted from the end of the last run.
-    pub(super) fn after_completion(&self, now: WallTime) -> Option<WallTime> {
-        // For both of them that is what follows if this moment were on the grid.
-        self.following(now)
+    /// When it fires next after a run that was planned for one moment and ended at another.
+    pub(super) fn after_completion(&self, planned: WallTime, now: WallTime) -> Option<WallTime> {
+        match self {
+            Self::Once => None,
+            Self::Every(period) => Some(now.saturating_add(*period)),
+            // A clock that was set back does not make it fire twice for the same moment.
+            Self::Cron(cron) => cron.next_after(now.max(planned)),
+        }
     }
 }
 

@@ -390,6 +390,3 @@ impl ActorStore {
         ))
     }
 }
-
-#[cfg(test)]
-mod tests;

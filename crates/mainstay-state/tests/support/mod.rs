@@ -51,9 +51,14 @@ impl TestNode {
 
     /// Starts a node with few replicas on a disk that is none, which costs next to nothing.
     pub async fn start_small() -> Self {
+        Self::open_small(Arc::new(SimDisk::new(1))).await
+    }
+
+    /// Starts a node with few replicas on a disk that is kept.
+    pub async fn open_small(disk: Arc<SimDisk>) -> Self {
         let log = LogOptions { segment_bytes: 1 << 20, ..LogOptions::default() };
         let options = HostOptions { sets_per_level: 1, log, ..HostOptions::new(NODE) };
-        Self::open_on(Arc::new(SimDisk::new(1)), Path::new("/node"), options).await
+        Self::open_on(disk, Path::new("/node"), options).await
     }
 
     async fn open_on(disk: Arc<dyn Disk>, folder: &Path, options: HostOptions) -> Self {

@@ -24,7 +24,7 @@ use mainstay_core::Result;
 pub use batch::LogBatch;
 pub use faulty::FaultyLog;
 pub use memory::MemoryLog;
-pub use segment::{Driver, LogOptions, SegmentLog, SyncDelay};
+pub use segment::{Driver, LogActivity, LogOptions, SegmentLog, SyncDelay};
 
 /// The number of a replication group within a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

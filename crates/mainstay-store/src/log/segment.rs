@@ -5,6 +5,7 @@
 //! `Shared::complete` (calls everybody who waits). Beside it the keeper removes, moves and prepares segments.
 //! `docs/internals/node-log.md` has the bytes and the argument why a crash loses nothing that was acknowledged.
 
+mod activity;
 mod block;
 mod cache;
 mod file;
@@ -30,6 +31,7 @@ use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
+pub use activity::LogActivity;
 use file::{Segment, io_error};
 use index::Index;
 pub use options::{Driver, LogOptions, SyncDelay};
@@ -73,6 +75,11 @@ struct Handle {
 }
 
 impl SegmentLog {
+    /// What it has done since it was opened.
+    pub fn activity(&self) -> LogActivity {
+        self.handle.shared.state.lock().activity.clone()
+    }
+
     /// Opens the log in a folder, which is created if need be, and finds what it holds.
     ///
     /// With [`Driver::Task`] it must be called inside of a runtime.

@@ -316,11 +316,10 @@ async fn to_subscribe_neither_activates_nor_waits() {
 
 #[tokio::test]
 async fn a_slow_subscriber_loses_the_oldest_and_is_told_how_many() {
-    let node = TestNode::start(|node| {
-        node.actor::<SpeakerActor>().actor_options(|options| options.settings.events_buffer = 4)
-    })
-    .await
-    .unwrap();
+    let node =
+        TestNode::start(|node| node.actor::<SpeakerActor>().actor_defaults(|settings| settings.events_buffer = 4))
+            .await
+            .unwrap();
     let alice: SpeakerRef = node.actor("alice").unwrap();
     let mut said = alice.events::<Said>().unwrap();
     alice.say_many(2).await.unwrap();
@@ -411,7 +410,7 @@ async fn on_many_threads_events_leave_in_the_order_of_turns() {
     let node = Node::builder()
         .data_dir(folder.path())
         .actor::<ChatterboxActor>()
-        .actor_options(|options| options.settings.events_buffer = (CALLS * CALLERS) as usize)
+        .actor_defaults(|settings| settings.events_buffer = (CALLS * CALLERS) as usize)
         .start()
         .await
         .unwrap();

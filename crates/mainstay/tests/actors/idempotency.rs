@@ -81,8 +81,7 @@ async fn a_call_that_failed_is_tried_again() {
 #[tokio::test]
 async fn a_key_is_kept_for_as_long_as_is_set() {
     let node = TestNode::start(|node| {
-        node.actor::<TillActor>()
-            .actor_options(|options| options.settings.idempotency_retention = Duration::from_secs(60))
+        node.actor::<TillActor>().actor_defaults(|settings| settings.idempotency_retention = Duration::from_secs(60))
     })
     .await
     .unwrap();

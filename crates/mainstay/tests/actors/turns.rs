@@ -94,7 +94,7 @@ async fn shared_turns_run_beside_each_other_and_never_beside_an_exclusive_one() 
 
 #[tokio::test]
 async fn a_full_mailbox_is_overloaded_and_nothing_happens() {
-    let node = TestNode::start(|node| node.actor::<DeskActor>().actor_options(|options| options.settings.mailbox = 2))
+    let node = TestNode::start(|node| node.actor::<DeskActor>().actor_defaults(|settings| settings.mailbox = 2))
         .await
         .unwrap();
     let desk: DeskRef = node.actor("a").unwrap();

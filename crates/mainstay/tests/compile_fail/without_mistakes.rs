@@ -71,6 +71,75 @@ impl ShopService {
 #[derive(Service)]
 struct Idle;
 
+#[interface]
+trait Audit {
+    async fn audit(&self) -> Result<Vec<String>>;
+}
+
+#[derive(Actor)]
+#[actor(implements(Counter, Audit), persistence = "volatile", partitions = 4, name = "counter")]
+struct CounterActor {
+    count: State<i64>,
+    #[actor(name = "orders")]
+    renamed: State<Vec<u8>>,
+    #[actor(state)]
+    aliased: Kept,
+    #[actor(default)]
+    own: own::Context,
+    r#type: State<String>,
+    plain: Option<Vec<u8>>,
+    ctx: Context,
+}
+
+type Kept = State<Option<String>>;
+
+mod own {
+    #[derive(Default)]
+    pub struct Context;
+}
+
+impl Counter for CounterActor {
+    async fn add(&mut self, n: i64) -> Result<i64> {
+        let _ = (&self.renamed, &self.aliased, &self.own, &self.r#type, &self.plain, &self.ctx);
+        *self.count += n;
+        Ok(*self.count)
+    }
+}
+
+impl Audit for CounterActor {
+    async fn audit(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+}
+
+impl Lifecycle for CounterActor {}
+
+#[derive(Actor)]
+struct Silent;
+
+#[derive(Worker)]
+#[worker(implements(Counter, Audit), min = 0, max = 2, waiting_max = 10, idle_ms = 1_000, name = "adder")]
+struct Adder {
+    ctx: WorkerContext,
+    sum: i64,
+}
+
+impl Counter for Adder {
+    async fn add(&mut self, n: i64) -> Result<i64> {
+        self.sum += n;
+        Ok(self.sum)
+    }
+}
+
+impl Audit for Adder {
+    async fn audit(&self) -> Result<Vec<String>> {
+        Ok(vec![self.ctx.worker_name().to_owned()])
+    }
+}
+
+#[derive(Worker)]
+struct Lazy;
+
 fn main() {
     async fn inside_of_a_function(node: &Node) -> Result<()> {
         #[interface]
@@ -88,4 +157,5 @@ fn main() {
     let _ = inside_of_a_function;
     let _ = |counter: CounterRef| async move { counter.add(1).await };
     let _ = Node::builder().service::<ShopService>().service::<Idle>();
+    let _ = Node::builder().actor::<CounterActor>().actor::<Silent>().worker::<Adder>().worker::<Lazy>();
 }

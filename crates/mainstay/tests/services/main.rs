@@ -8,3 +8,4 @@ mod registry;
 mod roles;
 mod running;
 mod stopping;
+mod workers;

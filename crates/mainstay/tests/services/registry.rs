@@ -69,7 +69,8 @@ async fn a_service_is_found_as_it_was_and_refused_as_another() {
     assert_eq!(
         more,
         "service cells has data in partitions uniform(10) and its code says uniform(20), by which that data would not be \
-         found: set `partitions = uniform(10)` again, or give it another `name` to start without the data"
+         found: set `partitions = uniform(10)` in its attribute again, or give it another `name` in its attribute to start \
+         without the data"
     );
     let named = refusal(on(&disk).service::<Names>()).await;
     assert!(named.contains("uniform(10)") && named.contains("named(\"a\", \"b\")"), "{named}");
@@ -87,6 +88,53 @@ async fn a_service_is_found_as_it_was_and_refused_as_another() {
     assert_eq!(other.get().await.unwrap(), None);
     let taken = other.partition().await.unwrap();
     assert!(taken >= 26, "the ten partitions of the first service are its own: {taken}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_set_outside_of_the_code_is_recorded_too_and_refused_by_its_place() {
+    let disk = SimDisk::new(1);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cells.toml");
+    let with = |text: &str| {
+        std::fs::write(&file, text).unwrap();
+        on(&disk).config_file(&file).service::<Ten>()
+    };
+    let node = with("[services.cells]\npartitions = 20\n").start().await.unwrap();
+    let cell: CellRef = node.service_named("cells", 5).unwrap();
+    cell.put(7).await.unwrap();
+    let settings = node.settings().service("cells").unwrap();
+    assert_eq!(settings.partitioning.value.to_string(), "uniform(20)");
+    assert_eq!((settings.replicas.min, settings.replicas.target), (3, 3));
+    node.stop().await;
+
+    let name = file.display();
+    let more = refusal(with("\n[services.cells]\npartitions = 30\n")).await;
+    assert_eq!(
+        more,
+        format!(
+            "service cells has data in partitions uniform(20) and {name}:3 says uniform(30), by which that data would not be \
+             found: set `partitions = 20` in {name} again, or give it another `name` in its attribute to start without the \
+             data"
+        )
+    );
+    let level = refusal(with("[services.cells]\npartitions = 20\npersistence = \"volatile\"\n")).await;
+    assert_eq!(
+        level,
+        format!(
+            "service cells is recorded with persistence \"persisted\" and {name}:3 says \"volatile\", where its state is not: \
+             set `persistence = \"persisted\"` in {name} again, or give it another `name` in its attribute to start without \
+             the state"
+        )
+    );
+    let code = refusal(on(&disk).service::<Ten>()).await;
+    assert!(code.contains("its code says uniform(10)") && code.contains("`partitions = uniform(20)`"), "{code}");
+    let builder = refusal(on(&disk).service::<Ten>().set("services.cells.partitions", "30")).await;
+    assert!(builder.contains("the program says by its `NodeBuilder` uniform(30)"), "{builder}");
+    assert!(builder.contains("set `partitions = 20` at the `NodeBuilder` again"), "{builder}");
+
+    let node = on(&disk).service::<Ten>().set("services.cells.partitions", "20").start().await.unwrap();
+    let cell: CellRef = node.service_named("cells", 5).unwrap();
+    assert_eq!(cell.get().await.unwrap(), Some(7));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mainstay_core::time;
 
 use super::file::Segment;
 use super::format::{self, BLOCK_HEADER_BYTES, BlockHeader, SECTOR_BYTES, align};
@@ -36,6 +37,8 @@ pub(super) struct Block {
     pub(super) content_bytes: usize,
     /// The memory that it takes.
     pub(super) cost: usize,
+    /// When it was taken to be written.
+    pub(super) taken: time::Instant,
     header: BlockHeader,
 }
 
@@ -100,6 +103,7 @@ impl Gather {
         }
         let cost = self.buffer.capacity();
         Block {
+            taken: time::now(),
             segment: self.segment,
             offset: self.offset,
             bytes: Bytes::from(self.buffer),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result};
 
+use super::activity::LogActivity;
 use super::block::{Block, Gather};
 use super::cache::BlockCache;
 use super::file::{Segment, io_error};
@@ -53,6 +54,7 @@ pub(super) struct State {
     pub(super) idle: bool,
     /// The segments have changed since the keeper looked last.
     pub(super) keep: bool,
+    pub(super) activity: LogActivity,
 }
 
 /// What a batch that has been taken in asks the caller to do once the lock is released.
@@ -86,6 +88,7 @@ impl State {
             closed: false,
             idle: false,
             keep: true,
+            activity: LogActivity::default(),
         };
         state.find_dead();
         state
@@ -288,6 +291,9 @@ impl State {
     /// Notes that a block is durable; says whether the keeper has something to do.
     pub(super) fn finish_block(&mut self, block: &Block, options: &LogOptions) -> bool {
         self.durable_lsn = block.last_lsn;
+        self.activity.flushes += 1;
+        self.activity.bytes += block.bytes.len() as u64;
+        self.activity.timings.record(block.taken.elapsed());
         self.queued_bytes = self.queued_bytes.saturating_sub(block.content_bytes);
         self.cache.shrink(options.cache_bytes_max, self.durable_lsn);
         let removable = self.dead.front().is_some_and(|(_, lsn)| *lsn <= self.durable_lsn);

@@ -1,0 +1,48 @@
+//! Durable calls: what is left of the rate of bare transactions when actors stand in front of them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mainstay_core::Level;
+
+use crate::collections;
+use crate::contest::Contest;
+use crate::goal::Target;
+use crate::load::Load;
+use crate::measurement::Unit;
+use crate::outcome::Outcome;
+use crate::report::Report;
+use crate::scratch::Scratch;
+use crate::settings::Settings;
+
+/// How many callers at once.
+const CALLERS: usize = 64;
+
+/// How many actors, and how many keys for the bare transactions.
+const ACTORS: usize = 1000;
+
+/// How long a contender is measured in a round.
+const SPAN: Duration = Duration::from_secs(3);
+
+/// How long a contender runs before anything counts.
+const WARM_UP: Duration = Duration::from_millis(1500);
+
+const OURS: &str = "mainstay, persisted actors";
+const BARE: &str = "mainstay-state, bare transactions";
+
+/// Both change a record of about 100 bytes in one partition, and every caller has its own actors or keys: locks would cost
+/// the bare transactions more than turns cost the actors.
+pub(super) fn many(settings: &Settings, scratch: &Scratch, report: &mut Report) -> Outcome<()> {
+    let load = load(settings);
+    let keys: Arc<[String]> = collections::keys(ACTORS).into();
+    let mut contest = Contest::new();
+    contest.enter(BARE, Unit::PerSecond, move |folder| collections::change(folder, Level::Persisted, load, &keys));
+    let results = contest.run(settings.rounds(), scratch)?;
+    report.goal(results.ratio(OURS, BARE, "durable-64-1000-vs-transactions"), Target::AtLeast(0.6));
+    report.group("durable calls of 64 callers to 1,000 actors", results.into_measurements());
+    Ok(())
+}
+
+fn load(settings: &Settings) -> Load {
+    Load { writers: CALLERS, warm_up: settings.span(WARM_UP), span: settings.span(SPAN) }
+}

@@ -1,0 +1,79 @@
+use std::collections::BTreeMap;
+use std::sync::Weak;
+
+use mainstay_core::SetId;
+use mainstay_core::time::{self, Duration};
+use mainstay_core::timings::Timings;
+use mainstay_replica::{Host, LogActivity, SetActivity};
+use mainstay_runtime::metric;
+use parking_lot::Mutex;
+
+use super::recorder;
+use crate::node::Inner;
+
+/// How often what the log and the replicas have counted is handed to the recorder. Samples of histograms wait in memory for
+/// as long.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Hands what the log and the replicas count by themselves to the recorder of the process, whosever it is: as
+/// differences, so that the nodes of one process add up.
+#[derive(Debug, Default)]
+pub(crate) struct Publisher {
+    last: Mutex<Last>,
+}
+
+#[derive(Debug, Default)]
+struct Last {
+    sets: BTreeMap<SetId, SetActivity>,
+    log: LogActivity,
+}
+
+impl Publisher {
+    /// Hands over what has come since the last time.
+    pub(crate) fn publish(&self, host: &Host) {
+        let mut last = self.last.lock();
+        for (set, now) in host.activity() {
+            // Most sets of an idle node; the first time counts, so that every series is there from the start.
+            if last.sets.get(&set) == Some(&now) {
+                continue;
+            }
+            publish_set(set, &now, &last.sets.remove(&set).unwrap_or_default());
+            last.sets.insert(set, now);
+        }
+        let log = host.log_activity();
+        metrics::counter!(metric::LOG_BYTES).increment(log.bytes.saturating_sub(last.log.bytes));
+        metrics::counter!(metric::LOG_FLUSHES).increment(log.flushes.saturating_sub(last.log.flushes));
+        record(&metrics::histogram!(metric::LOG_FLUSH), &log.timings, &last.log.timings);
+        last.log = log;
+    }
+}
+
+fn publish_set(set: SetId, now: &SetActivity, before: &SetActivity) {
+    let name = set.to_string();
+    let count = |metric: &'static str, now: u64, before: u64| {
+        metrics::counter!(metric, "set" => name.clone()).increment(now.saturating_sub(before));
+    };
+    count(metric::REPLICA_COMMITS, now.commits, before.commits);
+    count(metric::REPLICA_ENTRIES, now.entries, before.entries);
+    count(metric::REPLICA_COMMIT_BYTES, now.bytes, before.bytes);
+    count(metric::REPLICA_THROTTLED, now.throttled, before.throttled);
+    metrics::gauge!(metric::REPLICA_COMMITS_WAITING, "set" => name.clone()).set(now.waiting as f64);
+    metrics::gauge!(metric::REPLICA_UNSAVED_BYTES, "set" => name.clone()).set(now.unsaved_bytes as f64);
+    record(&metrics::histogram!(metric::REPLICA_COMMIT, "set" => name), &now.timings, &before.timings);
+}
+
+fn record(histogram: &metrics::Histogram, now: &Timings, before: &Timings) {
+    for (mean, count) in now.since(before).means() {
+        histogram.record_many(mean, usize::try_from(count).unwrap_or(usize::MAX));
+    }
+}
+
+/// Publishes again and again, as long as the node lives.
+pub(crate) async fn keep_publishing(node: Weak<Inner>) {
+    loop {
+        time::sleep(INTERVAL).await;
+        let Some(node) = node.upgrade() else { return };
+        node.publish_metrics();
+        recorder::tidy();
+    }
+}

@@ -1,0 +1,208 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use mainstay_core::partitioning::Partitioning;
+use mainstay_core::{Level, Result};
+use mainstay_replica::HostOptions;
+use mainstay_runtime::ActorSettings;
+
+use super::assignment::Scope;
+use super::node_keys::NodeDraft;
+use super::origin::Origin;
+use super::placement::{PARTITIONS, PERSISTENCE, Replicas};
+use super::resolve::{Knowledge, Surroundings};
+use super::value::Value;
+use crate::registry::RecordedService;
+
+/// The effective settings of a node. `Display` gives a table of all of them with where each comes from.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    pub(super) node: NodeDraft,
+    pub(super) services: BTreeMap<String, ServiceSettings>,
+    pub(super) entries: Vec<Setting>,
+    pub(super) file: Option<PathBuf>,
+    pub(super) remarks: Vec<String>,
+    pub(super) contradicts_records: bool,
+}
+
+/// One effective value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name, with its section: `services.CounterActor.mailbox`.
+    pub key: String,
+    /// The value.
+    pub value: Value,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// A value with where it comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sourced<T> {
+    /// The value.
+    pub value: T,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// The effective settings of a service or actor type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceSettings {
+    /// The name of the type.
+    pub name: String,
+    /// How its state is kept.
+    pub level: Sourced<Level>,
+    /// How it is cut.
+    pub partitioning: Sourced<Partitioning>,
+    /// How many replicas keep its state. With one node there is one.
+    pub replicas: Replicas,
+    /// How its actors behave; `None` for a service, which has none.
+    pub actor: Option<ActorSettings>,
+}
+
+impl Settings {
+    /// The settings that a node would find here, as far as they can be known without its types: those of services are shown
+    /// as the file has them. For tools beside an application.
+    ///
+    /// # Errors
+    /// As [`NodeBuilder::settings`](crate::NodeBuilder::settings).
+    pub fn without_types(config_file: Option<PathBuf>) -> Result<Self> {
+        Surroundings::look(config_file, false)?.resolve(Knowledge::Nothing, Vec::new())
+    }
+
+    /// The same with another data folder, which somebody named on the command line.
+    #[must_use]
+    pub fn with_data_dir(mut self, folder: PathBuf) -> Self {
+        for entry in self.entries.iter_mut().filter(|entry| entry.key == "data_dir") {
+            (entry.value, entry.origin) = (Value::Path(folder.clone()), Origin::CommandLine);
+        }
+        self.node.data_dir = folder;
+        self
+    }
+
+    /// Adds what a data folder has recorded of its services, and a remark for each that is set otherwise: a node would
+    /// refuse to start.
+    #[must_use]
+    pub fn with_records(mut self, records: &[RecordedService]) -> Self {
+        for record in records {
+            let scope = Scope::Service(record.name.clone());
+            let recorded = [
+                (scope.full(PERSISTENCE), Value::Level(record.level)),
+                (scope.full(PARTITIONS), Value::Partitioning(record.partitioning.clone())),
+            ];
+            for (key, value) in recorded {
+                let set = self.entries.iter().find(|entry| entry.key == key && !agrees(&entry.value, &value));
+                let remark = set.map(|set| {
+                    format!(
+                        "{key} is {value} in the data folder and {} by {}: a node will refuse to start",
+                        set.value, set.origin
+                    )
+                });
+                self.contradicts_records |= remark.is_some();
+                self.remarks.extend(remark);
+                self.entries.push(Setting { key, value, origin: Origin::Recorded });
+            }
+        }
+        self
+    }
+
+    /// True if something is set otherwise than the data folder has it, so that a node would refuse to start.
+    pub fn contradicts_records(&self) -> bool {
+        self.contradicts_records
+    }
+
+    /// Where the data is.
+    pub fn data_dir(&self) -> &Path {
+        &self.node.data_dir
+    }
+
+    /// Where the admin server listens, if it does.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.node.admin_address
+    }
+
+    /// How log, stores and replicas behave.
+    pub fn host_options(&self) -> &HostOptions {
+        &self.node.host
+    }
+
+    /// The settings of a service or actor type.
+    pub fn service(&self, name: &str) -> Option<&ServiceSettings> {
+        self.services.get(name)
+    }
+
+    /// Every effective value: those of the node, the defaults of actors, then each service.
+    pub fn entries(&self) -> &[Setting] {
+        &self.entries
+    }
+
+    /// The configuration file, if one was read.
+    pub fn config_file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// What looks like a mistake and refuses nothing.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// All of it for programs.
+    pub fn to_json(&self) -> serde_json::Value {
+        let entries: Vec<_> = self.entries.iter().map(Setting::to_json).collect();
+        serde_json::json!({
+            "file": self.file.as_ref().map(|file| file.display().to_string()),
+            "settings": entries,
+            "remarks": self.remarks,
+        })
+    }
+}
+
+/// Whether a value fits what is recorded; the file has partitions as a number.
+fn agrees(set: &Value, recorded: &Value) -> bool {
+    match (set, recorded) {
+        (Value::Count(count), Value::Partitioning(Partitioning::Uniform { count: recorded, .. })) => {
+            *count == u64::from(*recorded)
+        }
+        (set, recorded) => set == recorded,
+    }
+}
+
+impl Setting {
+    /// The setting for programs.
+    pub fn to_json(&self) -> serde_json::Value {
+        let mut origin = serde_json::json!({ "kind": self.origin.kind() });
+        match &self.origin {
+            Origin::File { path, line } => {
+                origin["path"] = path.display().to_string().into();
+                origin["line"] = (*line).into();
+            }
+            Origin::Environment(variable) => origin["variable"] = variable.as_str().into(),
+            _ => {}
+        }
+        serde_json::json!({ "key": self.key, "value": self.value.to_json(), "origin": origin })
+    }
+}
+
+impl fmt::Display for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.file {
+            Some(file) => writeln!(f, "# settings with {}", file.display())?,
+            None => writeln!(f, "# settings without a configuration file")?,
+        }
+        write_table(f, &self.entries)?;
+        self.remarks.iter().try_for_each(|remark| writeln!(f, "# {remark}"))
+    }
+}
+
+fn write_table(f: &mut fmt::Formatter<'_>, entries: &[Setting]) -> fmt::Result {
+    let width =
+        |text: fn(&Setting) -> String| entries.iter().map(|entry| text(entry).chars().count()).max().unwrap_or(0);
+    let (keys, values) = (width(|entry| entry.key.clone()), width(|entry| entry.value.to_string()));
+    for Setting { key, value, origin } in entries {
+        let value = value.to_string();
+        writeln!(f, "{key:keys$} = {value:values$}  # {origin}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::actor_keys::ACTOR_KEYS;
+use super::assignment::{Assignment, Scope};
+use super::form::Raw;
+use super::nearest::nearest;
+use super::node_keys::NODE_KEYS;
+use super::origin::Origin;
+use super::placement::{REPLICAS_MIN, REPLICAS_TARGET};
+
+/// What the names of variables start with. The key follows in capitals, with underscores for dots: `admin.address` is
+/// `MAINSTAY_ADMIN_ADDRESS`.
+pub const VARIABLE_PREFIX: &str = "MAINSTAY_";
+
+/// The variable that names the configuration file.
+pub const CONFIG_VARIABLE: &str = "MAINSTAY_CONFIG";
+
+/// What the environment says.
+#[derive(Debug, Default)]
+pub(crate) struct Environment {
+    pub(crate) config: Option<PathBuf>,
+    pub(crate) assignments: Vec<Assignment>,
+    /// Remarks about variables that mean nothing. They refuse nothing, because not all of them are written by people:
+    /// orchestrators add variables with the names of services to every process, and one may be called mainstay.
+    pub(crate) remarks: Vec<String>,
+}
+
+impl Environment {
+    /// Looks through variables. One that is empty counts as not set.
+    pub(crate) fn of(variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        let known: Vec<_> = known().collect();
+        let mut environment = Self::default();
+        let mut ours: Vec<_> =
+            variables.into_iter().filter_map(|(name, value)| Some((name.into_string().ok()?, value))).collect();
+        ours.retain(|(name, value)| name.starts_with(VARIABLE_PREFIX) && !value.is_empty());
+        // The order of an environment means nothing.
+        ours.sort();
+        for (name, value) in ours {
+            if name == CONFIG_VARIABLE {
+                environment.config = Some(value.into());
+            } else if let Some((_, scope, key)) = known.iter().find(|(variable, ..)| *variable == name) {
+                let raw = match value.into_string() {
+                    Ok(text) => Raw::Bare(text),
+                    Err(_) => Raw::Other("text that is not Unicode"),
+                };
+                let origin = Origin::Environment(name);
+                environment.assignments.push(Assignment { scope: scope.clone(), key: (*key).to_owned(), raw, origin });
+            } else {
+                let meant = nearest(&name, known.iter().map(|(variable, ..)| variable.as_str()));
+                let meant = meant.map_or(String::new(), |meant| format!(": was {meant} meant?"));
+                environment
+                    .remarks
+                    .push(format!("environment variable {name} is not a setting and has no effect{meant}"));
+            }
+        }
+        environment
+    }
+}
+
+/// The variables that mean something, with their keys.
+fn known() -> impl Iterator<Item = (String, Scope, &'static str)> {
+    let node = NODE_KEYS.iter().map(|key| (Scope::Node, key.name));
+    let defaults = ACTOR_KEYS.iter().map(|key| key.name).chain([REPLICAS_MIN, REPLICAS_TARGET]);
+    let all = node.chain(defaults.map(|key| (Scope::Defaults, key)));
+    all.map(|(scope, key)| (variable(&scope, key), scope, key))
+}
+
+fn variable(scope: &Scope, key: &str) -> String {
+    format!("{VARIABLE_PREFIX}{}", scope.full(key).to_uppercase().replace('.', "_"))
+}

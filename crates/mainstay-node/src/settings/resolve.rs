@@ -1,0 +1,229 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use mainstay_core::partitioning::Partitioning;
+use mainstay_core::{Level, Result};
+use mainstay_runtime::ActorSettings;
+
+use super::actor_keys::ACTOR_KEYS;
+use super::assignment::{Assignment, SERVICES, Scope};
+use super::effective::Settings;
+use super::environment::Environment;
+use super::file::ConfigFile;
+use super::nearest::nearest;
+use super::node_keys::{NODE_KEYS, NodeDraft};
+use super::origin::Origin;
+use super::placement::{PARTITIONS, PERSISTENCE, REPLICAS_MIN, REPLICAS_TARGET};
+use super::problem::{Problem, refusal};
+use super::value::Value;
+
+mod layered;
+mod service;
+
+use layered::{Layered, unknown};
+use service::{ReplicaWishes, foreign_service, service};
+
+/// A service or actor type as its code declares it.
+#[derive(Debug, Clone)]
+pub struct Declared {
+    /// The name of the type.
+    pub name: String,
+    /// How its state is kept.
+    pub level: Level,
+    /// How it is cut.
+    pub partitioning: Partitioning,
+    /// For an actor type: what its attribute changes in the defaults. `None` for a service.
+    pub actor: Option<fn(&mut ActorSettings)>,
+}
+
+/// What is known of the types that will be served.
+#[derive(Debug)]
+pub(crate) enum Knowledge {
+    /// All of them: a section for another one is a mistake.
+    Types(Vec<Declared>),
+    /// Nothing, as in a tool beside the application.
+    Nothing,
+}
+
+/// A call of the builder that sets something.
+pub(crate) enum Step {
+    /// Changes the node; `keys` are changed for sure, others by comparison.
+    Node { keys: &'static [&'static str], change: Box<dyn FnOnce(&mut NodeDraft) + Send> },
+    /// Changes the defaults of actors.
+    Actors(Box<dyn FnOnce(&mut ActorSettings) + Send>),
+    /// Sets one key as the file would.
+    Set { key: String, value: String },
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Node { keys, .. } => write!(f, "Node({keys:?})"),
+            Self::Actors(_) => f.write_str("Actors"),
+            Self::Set { key, value } => write!(f, "Set({key} = {value})"),
+        }
+    }
+}
+
+/// What a node finds around it when it starts.
+#[derive(Debug, Default)]
+pub(crate) struct Surroundings {
+    pub(crate) file: Option<ConfigFile>,
+    pub(crate) environment: Environment,
+}
+
+impl Surroundings {
+    /// Looks around: at the environment, and at the file that is named in code, by the environment or by its place.
+    /// `isolated` is for a node that shall see neither, unless code names a file.
+    ///
+    /// # Errors
+    /// `NotFound` if a file was named and is not there, `TooLarge` or `Invalid` if it cannot be read.
+    pub(crate) fn look(config_file: Option<PathBuf>, isolated: bool) -> Result<Self> {
+        let environment = if isolated { Environment::default() } else { Environment::of(std::env::vars_os()) };
+        let file = match config_file.as_ref().or(environment.config.as_ref()) {
+            Some(path) => Some(ConfigFile::read(path)?),
+            None if isolated => None,
+            None => ConfigFile::read_default()?,
+        };
+        Ok(Self { file, environment })
+    }
+
+    /// Lays what was said in all places over each other: defaults, what the code of a type says, the file, the
+    /// environment, and the calls of the builder in their order.
+    ///
+    /// # Errors
+    /// `Invalid` with everything that is wrong, each with its place.
+    pub(crate) fn resolve(self, knowledge: Knowledge, steps: Vec<Step>) -> Result<Settings> {
+        let mut problems = Vec::new();
+        let mut assignments = match self.file.as_ref().map(ConfigFile::assignments).transpose() {
+            Ok(assignments) => assignments.unwrap_or_default(),
+            Err(problem) => return Err(refusal(&[problem])),
+        };
+        assignments.extend(self.environment.assignments);
+
+        let mut node = Layered::new(NODE_KEYS, NodeDraft::default());
+        let mut actors = Layered::new(ACTOR_KEYS, ActorSettings::default());
+        let mut replicas = ReplicaWishes::default();
+        let mut services: BTreeMap<String, Vec<Assignment>> = BTreeMap::new();
+        let mut take = |assignment: Assignment, node: &mut Layered<NodeDraft>, actors: &mut Layered<ActorSettings>| {
+            let taken = match &assignment.scope {
+                Scope::Node => node.assign(&assignment, &[super::assignment::DEFAULTS, SERVICES]),
+                Scope::Defaults => default(&assignment, actors, &mut replicas),
+                Scope::Service(name) => {
+                    services.entry(name.clone()).or_default().push(assignment);
+                    Ok(())
+                }
+            };
+            problems.extend(taken.err());
+        };
+        for assignment in assignments {
+            take(assignment, &mut node, &mut actors);
+        }
+        for step in steps {
+            match step {
+                Step::Node { keys, change } => node.change(Origin::Builder, keys, change),
+                Step::Actors(change) => actors.change(Origin::Builder, &[], change),
+                Step::Set { key, value } => take(Assignment::of_builder(&key, &value), &mut node, &mut actors),
+            }
+        }
+        problems.extend(contradiction(&node));
+        problems.extend(check_actors("defaults", &actors));
+        problems.extend(replicas.check_defaults());
+
+        let mut entries = node.entries(&Scope::Node);
+        entries.extend(actors.entries(&Scope::Defaults));
+        entries.extend(replicas.entries(&Scope::Defaults));
+        let mut effective = BTreeMap::new();
+        match knowledge {
+            Knowledge::Types(types) => {
+                for declared in &types {
+                    let wishes = services.remove(&declared.name).unwrap_or_default();
+                    let (settings, shown) = service(declared, &wishes, &actors, &replicas, &mut problems);
+                    entries.extend(shown);
+                    effective.insert(declared.name.clone(), settings);
+                }
+                problems.extend(strangers(&services, &types));
+            }
+            Knowledge::Nothing => {
+                for (name, wishes) in &services {
+                    entries.extend(foreign_service(name, wishes, &mut problems));
+                }
+            }
+        }
+        if !problems.is_empty() {
+            return Err(refusal(&problems));
+        }
+        Ok(Settings {
+            node: node.value,
+            services: effective,
+            entries,
+            file: self.file.map(|file| PathBuf::from(file.path())),
+            remarks: self.environment.remarks,
+            contradicts_records: false,
+        })
+    }
+}
+
+/// Takes what is said for all actor types.
+fn default(
+    assignment: &Assignment,
+    actors: &mut Layered<ActorSettings>,
+    replicas: &mut ReplicaWishes,
+) -> Result<(), Problem> {
+    match assignment.key.as_str() {
+        "" => Ok(()),
+        PERSISTENCE | PARTITIONS => Err(Problem {
+            place: assignment.origin.clone(),
+            text: format!(
+                "{} cannot be set for all types, because it decides where the data of each is: write it below \
+                 [{SERVICES}.NAME]",
+                assignment.name()
+            ),
+        }),
+        REPLICAS_MIN | REPLICAS_TARGET => replicas.take(assignment),
+        _ => actors.assign(assignment, &[REPLICAS_MIN, REPLICAS_TARGET]),
+    }
+}
+
+/// Sections of services that do not exist: a name with a typing error would leave the real one without its settings.
+fn strangers<'w>(
+    services: &'w BTreeMap<String, Vec<Assignment>>,
+    types: &'w [Declared],
+) -> impl Iterator<Item = Problem> + 'w {
+    services.iter().filter_map(|(name, wishes)| {
+        let known: Vec<_> = types.iter().map(|declared| declared.name.as_str()).collect();
+        let meant = nearest(name, known.iter().copied());
+        let meant = meant.map_or(String::new(), |meant| format!(": did you mean {meant:?}?"));
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let place = wishes.first()?.origin.clone();
+        let text = format!("this program has no service or actor type {name:?}{meant} (it has {known})");
+        Some(Problem { place, text })
+    })
+}
+
+/// Two settings of the node that do not go together.
+fn contradiction(node: &Layered<NodeDraft>) -> Option<Problem> {
+    let (bytes, unsaved) = ("checkpoint.bytes", "checkpoint.unsaved_bytes_max");
+    let checkpoint = &node.value.host.replica.checkpoint;
+    if checkpoint.unsaved_bytes_max >= checkpoint.bytes {
+        return None;
+    }
+    Some(Problem {
+        place: node.said_last(&[bytes, unsaved]),
+        text: format!(
+            "{bytes} is {} and {unsaved} is {}, so that commits would be refused before a checkpoint is due: give {unsaved} \
+             at least as much, better four times",
+            Value::Bytes(checkpoint.bytes),
+            Value::Bytes(checkpoint.unsaved_bytes_max)
+        ),
+    })
+}
+
+/// Refuses settings of actors that cannot be, alone or together.
+fn check_actors(section: &str, actors: &Layered<ActorSettings>) -> Option<Problem> {
+    let error = actors.value.check().err()?;
+    let names: Vec<_> = ACTOR_KEYS.iter().map(|key| key.name).collect();
+    let named: Vec<_> = names.into_iter().filter(|name| error.to_string().contains(name)).collect();
+    Some(Problem { place: actors.said_last(&named), text: format!("{section}: {error}") })
+}

@@ -1,0 +1,93 @@
+use std::collections::BTreeMap;
+
+use crate::settings::actor_keys::ACTOR_KEYS;
+use crate::settings::assignment::{Assignment, DEFAULTS, SERVICES, Scope};
+use crate::settings::effective::Setting;
+use crate::settings::form::Raw;
+use crate::settings::key::Key;
+use crate::settings::nearest::nearest;
+use crate::settings::origin::Origin;
+use crate::settings::problem::Problem;
+
+/// A value whose parts come from several places, with where each is from.
+pub(super) struct Layered<T: 'static> {
+    keys: &'static [Key<T>],
+    pub(super) value: T,
+    /// What is not here is as it was from the start.
+    origins: BTreeMap<&'static str, Origin>,
+}
+
+impl<T: Clone> Clone for Layered<T> {
+    fn clone(&self) -> Self {
+        Self { keys: self.keys, value: self.value.clone(), origins: self.origins.clone() }
+    }
+}
+
+impl<T> Layered<T> {
+    pub(super) fn new(keys: &'static [Key<T>], value: T) -> Self {
+        Self { keys, value, origins: BTreeMap::new() }
+    }
+
+    /// Takes an assignment; `others` are keys of the same scope that somebody else takes.
+    pub(super) fn assign(&mut self, assignment: &Assignment, others: &[&'static str]) -> Result<(), Problem> {
+        let Some(key) = self.keys.iter().find(|key| key.name == assignment.key) else {
+            let known = self.keys.iter().map(|key| key.name).chain(others.iter().copied());
+            return unknown(assignment, known);
+        };
+        let written = key.write(&mut self.value, &assignment.name(), &assignment.raw);
+        written.map_err(|text| Problem { place: assignment.origin.clone(), text })?;
+        self.origins.insert(key.name, assignment.origin.clone());
+        Ok(())
+    }
+
+    /// Lets code change the value. What `sure` names counts as changed, everything else if it is different afterwards.
+    pub(super) fn change(&mut self, origin: Origin, sure: &[&str], change: impl FnOnce(&mut T)) {
+        let before: Vec<_> = self.keys.iter().map(|key| (key.get)(&self.value)).collect();
+        change(&mut self.value);
+        for (key, before) in self.keys.iter().zip(before) {
+            if sure.contains(&key.name) || (key.get)(&self.value) != before {
+                self.origins.insert(key.name, origin.clone());
+            }
+        }
+    }
+
+    /// Where the last of these keys that anybody set comes from.
+    pub(super) fn said_last(&self, keys: &[&str]) -> Origin {
+        let said = keys.iter().rev().find_map(|key| self.origins.get(key));
+        said.cloned().unwrap_or(Origin::Default)
+    }
+
+    /// All values with where they come from.
+    pub(super) fn entries(&self, scope: &Scope) -> Vec<Setting> {
+        let shown = self.keys.iter().map(|key| Setting {
+            key: scope.full(key.name),
+            value: (key.get)(&self.value),
+            origin: self.origins.get(key.name).cloned().unwrap_or(Origin::Default),
+        });
+        shown.collect()
+    }
+}
+
+/// Refuses a key that nobody knows, or a value where a section is; a section without content is fine.
+pub(super) fn unknown(assignment: &Assignment, known: impl Iterator<Item = &'static str>) -> Result<(), Problem> {
+    let known: Vec<_> = known.collect();
+    let section = format!("{}.", assignment.key);
+    let within: Vec<_> = known.iter().copied().filter(|key| key.starts_with(&section)).collect();
+    let name = assignment.name();
+    let text = match within.first() {
+        Some(_) if assignment.raw == Raw::Other("empty table") => return Ok(()),
+        Some(_) => format!("{name} is a section and not a setting: give {}", within.join(", ")),
+        None if known.contains(&assignment.key.as_str()) => {
+            format!("{name} is a section and not a setting: write [{name}]")
+        }
+        None if ACTOR_KEYS.iter().any(|key| key.name == assignment.key) => {
+            format!("{name} is a setting of actors: write it below [{DEFAULTS}] or [{SERVICES}.NAME]")
+        }
+        None => {
+            let meant = nearest(&assignment.key, known.iter().copied());
+            let meant = meant.map_or(String::new(), |meant| format!(": did you mean {meant:?}?"));
+            format!("unknown key {name:?}{meant} (known here: {})", known.join(", "))
+        }
+    };
+    Err(Problem { place: assignment.origin.clone(), text })
+}

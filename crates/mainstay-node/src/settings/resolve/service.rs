@@ -1,0 +1,224 @@
+use mainstay_core::Level;
+use mainstay_core::partitioning::Partitioning;
+use mainstay_runtime::ActorSettings;
+
+use super::{Declared, Layered, check_actors, unknown};
+use crate::settings::actor_keys::ACTOR_KEYS;
+use crate::settings::assignment::{Assignment, Scope};
+use crate::settings::effective::{ServiceSettings, Setting, Sourced};
+use crate::settings::form::Raw;
+use crate::settings::key;
+use crate::settings::origin::Origin;
+use crate::settings::placement::{
+    self, PARTITIONS, PERSISTENCE, PLACEMENT_KEYS, REPLICAS_MIN, REPLICAS_TARGET, Replicas,
+};
+use crate::settings::problem::Problem;
+use crate::settings::value::Value;
+
+/// How many partitions a service has unless told otherwise.
+const PARTITIONS_DEFAULT: u32 = 10;
+
+/// What was said about replicas, as far as anything was.
+#[derive(Debug, Default, Clone)]
+pub(super) struct ReplicaWishes {
+    min: Option<Sourced<u32>>,
+    target: Option<Sourced<u32>>,
+}
+
+impl ReplicaWishes {
+    pub(super) fn take(&mut self, assignment: &Assignment) -> Result<(), Problem> {
+        let value = placed(assignment)?;
+        if let Value::Count(count) = value {
+            // Within the bounds of its form, which are small.
+            let wish = Sourced { value: u32::try_from(count).unwrap_or(u32::MAX), origin: assignment.origin.clone() };
+            match assignment.key.as_str() {
+                REPLICAS_MIN => self.min = Some(wish),
+                _ => self.target = Some(wish),
+            }
+        }
+        Ok(())
+    }
+
+    /// What was said, or what goes without saying for a level.
+    fn effective(&self, level: Level) -> (Sourced<u32>, Sourced<u32>) {
+        let default = |value| Sourced { value, origin: Origin::Default };
+        let target = self.target.clone().unwrap_or_else(|| default(Replicas::target_default(level)));
+        let min = self.min.clone().unwrap_or_else(|| default(Replicas::min_default(target.value)));
+        (min, target)
+    }
+
+    pub(super) fn check_defaults(&self) -> Option<Problem> {
+        self.check("defaults", Level::Persisted)
+    }
+
+    fn check(&self, section: &str, level: Level) -> Option<Problem> {
+        let (min, target) = self.effective(level);
+        let text = Replicas { min: min.value, target: target.value }.check(level).err()?;
+        let place = if min.origin == Origin::Default { target.origin } else { min.origin };
+        Some(Problem { place, text: format!("{section}: {text}") })
+    }
+
+    pub(super) fn entries(&self, scope: &Scope) -> Vec<Setting> {
+        self.entries_of(scope, Level::Persisted)
+    }
+
+    fn entries_of(&self, scope: &Scope, level: Level) -> Vec<Setting> {
+        let (min, target) = self.effective(level);
+        let shown = [(REPLICAS_MIN, min), (REPLICAS_TARGET, target)].map(|(key, wish)| Setting {
+            key: scope.full(key),
+            value: Value::Count(u64::from(wish.value)),
+            origin: wish.origin,
+        });
+        shown.into()
+    }
+
+    /// What was said for one type, over what was said for all.
+    fn over(self, defaults: &Self, level: Level) -> Self {
+        if level == Level::None {
+            // What is said for all is not meant for what one node keeps alone.
+            return self;
+        }
+        let min = match self.target {
+            // The least that was meant for another target says nothing about this one.
+            Some(_) => self.min,
+            None => self.min.or_else(|| defaults.min.clone()),
+        };
+        Self { min, target: self.target.or_else(|| defaults.target.clone()) }
+    }
+}
+
+/// The effective settings of a type, and how they are shown.
+pub(super) fn service(
+    declared: &Declared,
+    wishes: &[Assignment],
+    actors: &Layered<ActorSettings>,
+    defaults: &ReplicaWishes,
+    problems: &mut Vec<Problem>,
+) -> (ServiceSettings, Vec<Setting>) {
+    let scope = Scope::Service(declared.name.clone());
+    let section = format!("services.{}", declared.name);
+    let by_code = |is_default: bool| if is_default { Origin::Default } else { Origin::Attribute };
+    let mut level = Sourced { value: declared.level, origin: by_code(declared.level == Level::Persisted) };
+    let uncut = Partitioning::uniform(PARTITIONS_DEFAULT);
+    let mut partitioning =
+        Sourced { value: declared.partitioning.clone(), origin: by_code(declared.partitioning == uncut) };
+    let mut replicas = ReplicaWishes::default();
+    let mut actor = declared.actor.map(|adjust| {
+        let mut actor = actors.clone();
+        actor.change(Origin::Attribute, &[], adjust);
+        actor
+    });
+    for wish in wishes {
+        let taken = match (wish.key.as_str(), &mut actor) {
+            ("", _) => section_alone(wish),
+            (PERSISTENCE, _) => placed(wish).map(|value| {
+                if let Value::Level(value) = value {
+                    level = Sourced { value, origin: wish.origin.clone() };
+                }
+            }),
+            (PARTITIONS, _) => recut(declared, wish).map(|value| {
+                partitioning = Sourced { value, origin: wish.origin.clone() };
+            }),
+            (REPLICAS_MIN | REPLICAS_TARGET, _) => replicas.take(wish),
+            (_, Some(actor)) => actor.assign(wish, &PLACEMENT_KEYS),
+            (key, None) if ACTOR_KEYS.iter().any(|known| known.name == key) => Err(Problem {
+                place: wish.origin.clone(),
+                text: format!("{} is a setting of actors, and {} is a service: remove it", wish.name(), declared.name),
+            }),
+            (_, None) => unknown(wish, PLACEMENT_KEYS.into_iter()),
+        };
+        problems.extend(taken.err());
+    }
+    let replicas = replicas.over(defaults, level.value);
+    problems.extend(replicas.check(&section, level.value));
+    problems.extend(actor.as_ref().and_then(|actor| check_actors(&section, actor)));
+
+    let mut shown = vec![
+        Setting { key: scope.full(PERSISTENCE), value: Value::Level(level.value), origin: level.origin.clone() },
+        Setting {
+            key: scope.full(PARTITIONS),
+            value: Value::Partitioning(partitioning.value.clone()),
+            origin: partitioning.origin.clone(),
+        },
+    ];
+    shown.extend(replicas.entries_of(&scope, level.value));
+    shown.extend(actor.iter().flat_map(|actor| actor.entries(&scope)));
+    let (min, target) = replicas.effective(level.value);
+    let settings = ServiceSettings {
+        name: declared.name.clone(),
+        level,
+        partitioning,
+        replicas: Replicas { min: min.value, target: target.value },
+        actor: actor.map(|actor| actor.value),
+    };
+    (settings, shown)
+}
+
+/// What a file says about a type that is not known here: checked as far as it can be, and shown as it is.
+pub(super) fn foreign_service(name: &str, wishes: &[Assignment], problems: &mut Vec<Problem>) -> Vec<Setting> {
+    let mut actor = Layered::new(ACTOR_KEYS, ActorSettings::default());
+    let (mut level, mut replicas, mut shown) = (Level::Persisted, ReplicaWishes::default(), Vec::new());
+    for wish in wishes {
+        let taken = match wish.key.as_str() {
+            "" => section_alone(wish).map(|()| None),
+            REPLICAS_MIN | REPLICAS_TARGET => replicas.take(wish).and_then(|()| placed(wish)).map(Some),
+            PERSISTENCE | PARTITIONS => placed(wish).map(Some),
+            key => {
+                let taken = actor.assign(wish, &PLACEMENT_KEYS);
+                let known = ACTOR_KEYS.iter().find(|known| known.name == key);
+                taken.map(|()| known.map(|known| (known.get)(&actor.value)))
+            }
+        };
+        match taken {
+            Err(problem) => problems.push(problem),
+            Ok(None) => {}
+            Ok(Some(value)) => {
+                if let Value::Level(given) = value {
+                    level = given;
+                }
+                shown.push(Setting { key: wish.name(), value, origin: wish.origin.clone() });
+            }
+        }
+    }
+    problems.extend(replicas.check(&format!("services.{name}"), level));
+    problems.extend(check_actors(&format!("services.{name}"), &actor));
+    shown
+}
+
+/// Reads a setting that says where state is.
+fn placed(wish: &Assignment) -> Result<Value, Problem> {
+    let problem = |text| Problem { place: wish.origin.clone(), text };
+    match placement::form(&wish.key) {
+        Some(form) => key::read(&form, &wish.name(), &wish.raw).map_err(problem),
+        None => Err(problem(format!("unknown key {:?}", wish.name()))),
+    }
+}
+
+/// Another number of partitions, where a number is what says how a service is cut.
+fn recut(declared: &Declared, wish: &Assignment) -> Result<Partitioning, Problem> {
+    let problem = |text| Problem { place: wish.origin.clone(), text };
+    let value = placed(wish)?;
+    match (&declared.partitioning, value) {
+        (Partitioning::Uniform { low, high, .. }, Value::Count(count)) => {
+            let count = u32::try_from(count).unwrap_or(u32::MAX);
+            let recut = Partitioning::uniform_between(count, *low, *high);
+            recut.check().map_err(|error| problem(format!("{}: {error}", wish.name())))?;
+            Ok(recut)
+        }
+        (other, _) => Err(problem(format!(
+            "{} is a number, and the code of {} cuts it as {other}, which its callers rely on: remove it",
+            wish.name(),
+            declared.name
+        ))),
+    }
+}
+
+/// A section without content is fine, a value in its place is not.
+fn section_alone(wish: &Assignment) -> Result<(), Problem> {
+    if wish.raw == Raw::Other("empty table") {
+        return Ok(());
+    }
+    let name = wish.name();
+    let text = format!("{} is a section and not a setting: write [{0}]", name.trim_end_matches('.'));
+    Err(Problem { place: wish.origin.clone(), text })
+}

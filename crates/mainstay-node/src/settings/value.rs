@@ -1,0 +1,66 @@
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use mainstay_core::Level;
+use mainstay_core::partitioning::Partitioning;
+use mainstay_core::time::Duration;
+
+use super::text;
+
+/// An effective value. `Display` gives it as the file has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Value {
+    /// A number.
+    Count(u64),
+    /// A size in bytes.
+    Bytes(u64),
+    /// A length of time.
+    Duration(Duration),
+    /// A file or folder.
+    Path(PathBuf),
+    /// Where something listens.
+    Address(SocketAddr),
+    /// How state is kept.
+    Level(Level),
+    /// How a service is cut.
+    Partitioning(Partitioning),
+    /// No limit, or switched off.
+    None,
+}
+
+impl Value {
+    /// The value for programs: a number where it is one, and otherwise the text.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self {
+            Self::Count(count) => (*count).into(),
+            Self::None => serde_json::Value::Null,
+            Self::Partitioning(_) => self.to_string().into(),
+            other => other.plain().into(),
+        }
+    }
+
+    /// Without the quotes that the file needs.
+    fn plain(&self) -> String {
+        match self {
+            Self::Count(count) => count.to_string(),
+            Self::Bytes(bytes) => text::bytes_text(*bytes),
+            Self::Duration(duration) => text::duration_text(*duration),
+            Self::Path(path) => path.display().to_string(),
+            Self::Address(address) => address.to_string(),
+            Self::Level(level) => level.to_string(),
+            Self::Partitioning(partitioning) => partitioning.to_string(),
+            Self::None => "none".to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count(_) | Self::Partitioning(_) => f.write_str(&self.plain()),
+            other => write!(f, "{:?}", other.plain()),
+        }
+    }
+}
