@@ -8,6 +8,7 @@
 mod derive;
 
 mod actor;
+mod event;
 mod interface;
 mod service;
 mod worker;
@@ -72,6 +73,21 @@ pub fn derive_service(item: TokenStream) -> TokenStream {
 pub fn derive_actor(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     actor::expand(&item).unwrap_or_else(|error| error.into_compile_error()).into()
+}
+
+/// Makes a type an event that actors publish: a serde type that can be cloned, with a name.
+///
+/// ```text
+/// #[derive(Event, Clone, serde::Serialize, serde::Deserialize)]
+/// #[event(name = "moved")]            // the name of the type unless told
+/// ```
+///
+/// The name stands for the type: whoever publishes and whoever listens may each have a type of their own for it. It stays
+/// the same when the type is renamed, so that what was missed is still counted.
+#[proc_macro_derive(Event, attributes(event))]
+pub fn derive_event(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    event::expand(&item).unwrap_or_else(|error| error.into_compile_error()).into()
 }
 
 /// Makes a struct a stateless worker: a pool of instances in this process, which grows and shrinks with the work.

@@ -41,8 +41,9 @@ pub use actor::enumeration::{
 pub use actor::settings::{ActorSettings, ReminderSettings};
 pub use actor::{
     Actor, ActorOpening, CONTINUATIONS_PER_ACTOR_MAX, Context, ContinuationMethod, DYNAMIC_NAME_BYTES_MAX,
-    DynamicState, DynamicStateMut, Kept, Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Paged, Probe, Remind,
-    RemindHook, Remindable, Seal, State, StateValue, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo,
+    DynamicState, DynamicStateMut, Event, Events, Kept, Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Paged,
+    Probe, Received, Remind, RemindHook, Remindable, Seal, State, StateValue, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod,
+    TurnInfo,
 };
 pub use call::arrival::{Call, Method};
 pub use call::caller::{CALL_TIMEOUT_DEFAULT, Caller};

@@ -57,6 +57,7 @@ pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions, se
                 options: options.clone(),
                 settings: settings.clone(),
                 population: post.population.clone(),
+                audience: post.slot.audience().clone(),
             }) => opened,
         };
         match opened {

@@ -8,6 +8,7 @@ use mainstay_core::time;
 use mainstay_core::{ActorId, Error, ErrorKind, NodeId, Result};
 use tokio::sync::watch;
 
+use crate::actor::event::audience::Audience;
 use crate::actor::hall::Seats;
 use crate::actor::seat::Seat;
 use crate::call::arrival::Deadline;
@@ -22,6 +23,8 @@ pub struct Slot {
     address: Arc<Address>,
     occupant: watch::Sender<Occupant>,
     calls: AtomicUsize,
+    /// Who listens to its actors, wherever they are.
+    audience: Arc<Audience>,
 }
 
 /// What is in a slot.
@@ -72,12 +75,18 @@ impl fmt::Debug for Slot {
 
 impl Slot {
     pub(crate) fn new(address: Arc<Address>) -> Self {
-        Self { address, occupant: watch::Sender::new(Occupant::Awaited), calls: AtomicUsize::new(0) }
+        let occupant = watch::Sender::new(Occupant::Awaited);
+        Self { address, occupant, calls: AtomicUsize::new(0), audience: Arc::default() }
     }
 
     /// The partition whose place this is.
     pub fn address(&self) -> &Arc<Address> {
         &self.address
+    }
+
+    /// Who listens to its actors.
+    pub(crate) fn audience(&self) -> &Arc<Audience> {
+        &self.audience
     }
 
     /// What is in the slot.
@@ -87,6 +96,7 @@ impl Slot {
 
     /// Changes what is in the slot, for good once it has stopped.
     pub(crate) fn put(&self, occupant: Occupant) {
+        let is_stopped = matches!(occupant, Occupant::Stopped);
         self.occupant.send_if_modified(|current| {
             if matches!(current, Occupant::Stopped) {
                 return false;
@@ -94,6 +104,9 @@ impl Slot {
             *current = occupant;
             true
         });
+        if is_stopped {
+            self.audience.stop();
+        }
     }
 
     /// Admits a call once there is an object.

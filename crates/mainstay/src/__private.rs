@@ -2,7 +2,7 @@
 
 pub use mainstay_core::partitioning::Partitioning;
 pub use mainstay_runtime::{
-    Actor, ActorCell, ActorOpening, Kept, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook, Seal,
+    Actor, ActorCell, ActorOpening, Event, Kept, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook, Seal,
 };
 pub use mainstay_runtime::{
     Call, Caller, ExclusiveHost, ExclusiveMethod, Host, Interfaces, Method, Offered, Opening, Outcome, Proxy, Served,

@@ -105,15 +105,100 @@
 //! }
 //! # fn main() {}
 //! ```
+//!
+//! # Events
+//! An actor tells whoever listens, without knowing who does. An event is a serde type; it leaves when its turn is durable, and
+//! a subscriber that was slow or away is told how many it has missed.
+//!
+//! ```
+//! use mainstay::prelude::*;
+//!
+//! #[derive(Event, Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+//! pub struct Moved {
+//!     to: (i64, i64),
+//! }
+//!
+//! #[interface]
+//! pub trait Ship {
+//!     async fn sail(&mut self, to: (i64, i64)) -> Result<()>;
+//! }
+//!
+//! #[derive(Actor)]
+//! #[actor(implements(Ship), persistence = "none")]
+//! pub struct ShipActor {
+//!     at: State<(i64, i64)>,
+//!     ctx: Context,
+//! }
+//!
+//! impl Ship for ShipActor {
+//!     async fn sail(&mut self, to: (i64, i64)) -> Result<()> {
+//!         *self.at = to;
+//!         self.ctx.publish(Moved { to })
+//!     }
+//! }
+//!
+//! #[interface]
+//! pub trait Radar {
+//!     async fn seen(&self) -> Result<Vec<(i64, i64)>>;
+//! }
+//!
+//! /// An actor that listens to another: each event is a turn.
+//! #[derive(Actor)]
+//! #[actor(implements(Radar), persistence = "none")]
+//! pub struct RadarActor {
+//!     seen: State<Vec<(i64, i64)>>,
+//!     ctx: Context,
+//! }
+//!
+//! impl Lifecycle for RadarActor {
+//!     async fn activate(&mut self) -> Result<()> {
+//!         let ship: ShipRef = self.ctx.actor("titanic")?;
+//!         self.ctx.subscribe(&ship, |radar: &mut Self, moved: Received<Moved>| {
+//!             Box::pin(async move {
+//!                 radar.seen.push(moved.event.to);
+//!                 Ok(())
+//!             })
+//!         })
+//!     }
+//! }
+//!
+//! impl Radar for RadarActor {
+//!     async fn seen(&self) -> Result<Vec<(i64, i64)>> {
+//!         Ok(self.seen.clone())
+//!     }
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # let folder = folder.path();
+//! let node = Node::builder().data_dir(folder).actor::<ShipActor>().actor::<RadarActor>().start().await?;
+//! let (ship, radar): (ShipRef, RadarRef) = (node.actor("titanic")?, node.actor(1)?);
+//! assert!(radar.seen().await?.is_empty());
+//!
+//! let mut moves = ship.events::<Moved>()?;
+//! ship.sail((3, 4)).await?;
+//! let Received { event, missed, sequence } = moves.next().await?;
+//! assert_eq!((event, missed, sequence), (Moved { to: (3, 4) }, 0, 1));
+//! while radar.seen().await? != [(3, 4)] {
+//!     tokio::task::yield_now().await;
+//! }
+//! node.stop().await;
+//! assert_eq!(moves.next().await.unwrap_err().kind(), ErrorKind::Fatal);
+//! # Ok(())
+//! # }
+//! ```
 
 pub use mainstay_core::time::WallTime;
 pub use mainstay_core::{ACTOR_ID_BYTES_MAX, ActorId};
 /// The derive macro and the trait that it implements go by one name.
 pub use mainstay_macros::Actor;
+/// The derive macro and the trait that it implements go by one name.
+pub use mainstay_macros::Event;
 pub use mainstay_runtime::{
     Actor, ActorOptions, ActorSettings, CONTINUATIONS_PER_ACTOR_MAX, Context, ContinuationMethod,
-    DYNAMIC_NAME_BYTES_MAX, Deferred, DynamicState, DynamicStateMut, Lifecycle, Paged, Remind, Remindable, Responder,
-    State, StateValue, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo, deferred,
+    DYNAMIC_NAME_BYTES_MAX, Deferred, DynamicState, DynamicStateMut, Event, Events, Lifecycle, Paged, Received, Remind,
+    Remindable, Responder, State, StateValue, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo, deferred,
 };
 pub use mainstay_runtime::{ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_MAX, Page};
 pub use mainstay_state::actor::{

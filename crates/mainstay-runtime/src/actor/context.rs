@@ -5,6 +5,7 @@ use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::{ActorId, Epoch, Level, PartitionId, Result};
 
 use crate::actor::dynamic::Pages;
+use crate::actor::event::Listeners;
 use crate::actor::kept::{ActorOpening, Kept, Seal};
 use crate::actor::site::Site;
 use crate::actor::stay::Stay;
@@ -17,6 +18,8 @@ pub struct Context {
     pub(super) stay: Stay,
     /// Its dynamic state, as far as it is in memory.
     pub(crate) pages: Pages,
+    /// What this activation has subscribed to.
+    pub(crate) listeners: Listeners,
 }
 
 impl fmt::Debug for Context {
@@ -106,7 +109,12 @@ impl Context {
 
 impl Kept for Context {
     fn open(opening: &ActorOpening<'_>, _: &'static str) -> Result<Self> {
-        Ok(Self { site: opening.site.clone(), stay: Stay::default(), pages: Pages::default() })
+        Ok(Self {
+            site: opening.site.clone(),
+            stay: Stay::default(),
+            pages: Pages::default(),
+            listeners: Listeners::default(),
+        })
     }
 
     fn seal(&mut self, seal: &mut Seal<'_>) -> Result<()> {

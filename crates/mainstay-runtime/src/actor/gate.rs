@@ -10,6 +10,7 @@ use mainstay_state::actor::{ActorWrites, Answer, Reminder};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::actor::event::departure;
 use crate::actor::site::Site;
 
 /// What leaves an actor once the turn that made it is durable; it is told if it never will be.
@@ -31,7 +32,8 @@ pub(crate) struct Gate {
 struct Inner {
     under_way: Option<Sealed>,
     next: Option<Sealed>,
-    /// True while somebody sees to it that what has gathered is committed.
+    /// True while somebody [drives](Gate::drive): from the first commit until what left with the last one is gone. Whoever
+    /// seals meanwhile leaves it to him, so that what leaves is in order.
     is_driven: bool,
 }
 
@@ -48,7 +50,7 @@ impl Gate {
         self.failures.load(Ordering::Acquire)
     }
 
-    /// True if everything is durable.
+    /// True if everything is durable, and has left.
     pub(crate) fn is_open(&self) -> bool {
         !self.inner.lock().is_driven
     }
@@ -146,7 +148,7 @@ impl Gate {
                 }
             };
             let result = committed.map(drop).map_err(Arc::new);
-            ended.into_iter().for_each(|sealed| sealed.end(&result));
+            ended.into_iter().for_each(|sealed| sealed.end(&site, &result));
             failed = failed.and(result);
         }
     }
@@ -245,9 +247,15 @@ impl Sealed {
         Hold::Waiting(receiver)
     }
 
-    fn end(self, result: &Result<(), Arc<Error>>) {
+    fn end(self, site: &Site, result: &Result<(), Arc<Error>>) {
+        if result.is_ok() {
+            departure::begin(site, &self.writes);
+        }
         for output in self.outputs {
             output(result.as_ref().map(drop).map_err(|error| again(error)));
+        }
+        if result.is_ok() {
+            departure::end(site, &self.writes);
         }
         for waiting in self.waiting {
             // An error means that nobody waits any more.

@@ -8,7 +8,7 @@ use foldhash::quality::FixedState;
 use hashbrown::HashMap;
 use mainstay_core::task::Scope;
 use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Level, Result, SequenceNumber};
-use mainstay_state::actor::{ActorStore, ActorWrites};
+use mainstay_state::actor::{ActorStore, ActorWrites, Published};
 use parking_lot::RwLock;
 
 use crate::actor::Actor;
@@ -19,6 +19,7 @@ use crate::actor::cell::removal::Removable;
 use crate::actor::collection;
 use crate::actor::deactivation::leave_each;
 use crate::actor::enumeration::{ActorInfo, ActorReminder};
+use crate::actor::event::audience::Audience;
 use crate::actor::population::Population;
 use crate::actor::presence::Active;
 use crate::actor::seat::Seat;
@@ -43,6 +44,8 @@ pub(crate) struct HallCore {
     /// Where they are stored; `None` once the partition is closed here, because proxies remember actors for longer.
     store: ArcSwapOption<ActorStore>,
     pub(crate) services: Services,
+    /// Who listens to them.
+    pub(crate) audience: Arc<Audience>,
     pub(crate) settings: ActorSettings,
     /// Whether the next turn may run while the commit of the one before is under way.
     pub(crate) overlap: bool,
@@ -66,7 +69,7 @@ pub(crate) struct HallCore {
 
 impl HallCore {
     pub(crate) fn new(place: Place, store: ActorStore, scope: Scope, is_remindable: bool) -> Self {
-        let Place { address, partition, epoch, services, options, settings, population } = place;
+        let Place { address, partition, epoch, services, options, settings, population, audience } = place;
         let level = partition.level();
         let ActorOptions { overlap, faults } = options;
         let store = ArcSwapOption::from_pointee(store);
@@ -76,6 +79,7 @@ impl HallCore {
             epoch,
             store,
             services,
+            audience,
             settings,
             overlap,
             faults,
@@ -276,6 +280,9 @@ pub(crate) trait Seats: Send + Sync {
 
     /// Reminders of all actors, in the order of ids and names, after one of them if there is one.
     fn reminders(&self, after: Option<(&ActorId, &str)>, limit: usize) -> Result<Vec<ActorReminder>>;
+
+    /// How many events of a type an actor has published.
+    fn published(&self, id: &ActorId, event: &str) -> Result<Option<Published>>;
 }
 
 impl<T: Actor> Seats for Hall<T> {
@@ -303,5 +310,9 @@ impl<T: Actor> Seats for Hall<T> {
     fn reminders(&self, after: Option<(&ActorId, &str)>, limit: usize) -> Result<Vec<ActorReminder>> {
         let reminders = self.core.store()?.all_reminders(after, limit)?;
         Ok(reminders.into_iter().map(|(actor, reminder)| ActorReminder { actor, reminder }).collect())
+    }
+
+    fn published(&self, id: &ActorId, event: &str) -> Result<Option<Published>> {
+        self.core.store()?.published(id, event)
     }
 }

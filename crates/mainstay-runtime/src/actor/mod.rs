@@ -8,6 +8,7 @@
 pub(crate) mod context;
 pub(crate) mod definition;
 pub(crate) mod dynamic;
+pub(crate) mod event;
 pub(crate) mod hooks;
 pub(crate) mod kept;
 pub(crate) mod paged;
@@ -46,6 +47,7 @@ pub use context::Context;
 pub use continuation::{CONTINUATIONS_PER_ACTOR_MAX, ContinuationMethod};
 pub use definition::Actor;
 pub use dynamic::{DYNAMIC_NAME_BYTES_MAX, DynamicState, DynamicStateMut, StateValue};
+pub use event::{Event, Events, Received};
 pub use hooks::{Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook, Remindable, TurnInfo};
 pub use kept::{ActorOpening, Kept, Seal};
 pub use paged::Paged;

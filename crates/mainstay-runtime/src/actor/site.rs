@@ -9,6 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::actor::cell::removal::Removable;
+use crate::actor::event::departure::Departures;
 use crate::actor::gate::Gate;
 use crate::actor::hall::HallCore;
 use crate::call::chain::Link;
@@ -24,6 +25,8 @@ pub(crate) struct Site {
     pub(crate) emptied: Notify,
     /// How many bytes of its state are in memory, as they are stored.
     weight: AtomicU64,
+    /// The events that are leaving it.
+    pub(crate) departures: Departures,
     /// The cell with the actor.
     cell: Weak<dyn Removable>,
 }
@@ -37,6 +40,7 @@ impl Site {
             callers: Mutex::default(),
             emptied: Notify::new(),
             weight: AtomicU64::new(0),
+            departures: Departures::default(),
             cell,
         }
     }

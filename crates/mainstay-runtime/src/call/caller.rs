@@ -9,7 +9,9 @@ use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, Error, Result};
 
 use crate::actor::cell::removal::{Removable, Removal};
+use crate::actor::event::Subscription;
 use crate::actor::seat::Seat;
+use crate::actor::{Event, Events};
 use crate::call::arrival::{Call, Deadline, Method};
 use crate::call::contract::{Outcome, Reply};
 use crate::call::current::{self, Outgoing};
@@ -96,6 +98,18 @@ impl Caller {
     #[must_use]
     pub fn idempotent(&self, key: &str) -> Self {
         Self { key: Some(key.into()), ..self.clone() }
+    }
+
+    /// Subscribes to events of the actor.
+    pub(crate) fn events<E: Event>(&self) -> Result<Events<E>> {
+        let target = &self.target;
+        let Whom::Actor { router, address, id } = &target.whom else {
+            return Err(Error::invalid(format!(
+                "{target} is no actor, and publishes no events: subscribe to an actor, or watch a collection"
+            )));
+        };
+        let Route::Local(slot) = router.route(address)?;
+        Ok(Events::new(Subscription::open(slot, id.clone(), E::NAME)?))
     }
 
     /// Calls a method: `start` makes a turn of the object.

@@ -6,6 +6,7 @@ use mainstay_core::Result;
 use mainstay_core::time::Duration;
 
 use crate::actor::cell::removal::Removal;
+use crate::actor::{Event, Events};
 use crate::call::caller::Caller;
 
 /// What all proxies have in common. Implemented by `#[interface]`.
@@ -55,6 +56,19 @@ pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
     /// `OutcomeUnknown`.
     fn delete(&self) -> impl Future<Output = Result<()>> + Send {
         self.caller().remove(Removal::Delete)
+    }
+
+    /// Subscribes to events of a type that the actor publishes from now on. The actor need not be active: this neither
+    /// activates it nor waits for its turn, and the actor does not know.
+    ///
+    /// Events come in the order of the actor's turns, each when its turn is durable. The subscription lasts until it is
+    /// dropped, whatever becomes of the actor: see [`Events`].
+    ///
+    /// # Errors
+    /// `Invalid` for a service, which has no events; `Fatal` once the node has stopped; `Overloaded` if there are too many
+    /// subscriptions to actors of the partition.
+    fn events<E: Event>(&self) -> Result<Events<E>> {
+        self.caller().events()
     }
 }
 

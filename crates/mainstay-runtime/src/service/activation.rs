@@ -8,6 +8,7 @@ use mainstay_core::{Epoch, Error, ErrorKind, Result};
 use mainstay_state::{Partition, StateManager};
 
 use crate::actor::activation::ActorOptions;
+use crate::actor::event::audience::Audience;
 use crate::actor::population::Population;
 use crate::actor::settings::ActorSettings;
 use crate::call::turn::catching;
@@ -66,6 +67,8 @@ pub(crate) struct Place {
     pub(crate) settings: ActorSettings,
     /// All of them on this node, if it consists of actors.
     pub(crate) population: Arc<Population>,
+    /// Who listens to what actors publish there.
+    pub(crate) audience: Arc<Audience>,
 }
 
 impl ServiceActivation {

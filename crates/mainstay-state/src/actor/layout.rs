@@ -9,7 +9,9 @@ use mainstay_replica::{KeyRange, Partition, Snapshot, prefix_successor};
 use smallvec::SmallVec;
 use uuid::Uuid;
 
-use super::name::{IDEMPOTENCY_KEY_BYTES_MAX, Kind, REMINDER_NAME_BYTES_MAX, STATE_NAME_BYTES_MAX};
+use super::name::{
+    EVENT_NAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, Kind, REMINDER_NAME_BYTES_MAX, STATE_NAME_BYTES_MAX,
+};
 
 /// The first byte of a key says what it is. Reliable collections have those below.
 const LAYOUT: u8 = 0x40;
@@ -19,6 +21,7 @@ const REMINDERS: u8 = 0x43;
 const ANSWERS: u8 = 0x44;
 const DUE: u8 = 0x45;
 const EXPIRES: u8 = 0x46;
+const PUBLISHED: u8 = 0x47;
 
 /// The key of the record that says how this is laid out.
 pub(super) const LAYOUT_KEY: &[u8] = &[LAYOUT];
@@ -48,6 +51,7 @@ const _: () = {
     assert!(STATE_NAME_BYTES_MAX <= NAME_BYTES_MAX);
     assert!(REMINDER_NAME_BYTES_MAX <= NAME_BYTES_MAX);
     assert!(IDEMPOTENCY_KEY_BYTES_MAX <= NAME_BYTES_MAX);
+    assert!(EVENT_NAME_BYTES_MAX <= NAME_BYTES_MAX);
     assert!(STORED_KEY_BYTES_MAX <= KEY_BYTES_MAX);
 };
 
@@ -115,12 +119,13 @@ pub(super) fn area(kind: Kind) -> u8 {
         Kind::State => STATES,
         Kind::Reminder => REMINDERS,
         Kind::Answer => ANSWERS,
+        Kind::Event => PUBLISHED,
     }
 }
 
 fn time_area(kind: Kind) -> Option<u8> {
     match kind {
-        Kind::State => None,
+        Kind::State | Kind::Event => None,
         Kind::Reminder => Some(DUE),
         Kind::Answer => Some(EXPIRES),
     }

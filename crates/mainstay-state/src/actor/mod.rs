@@ -1,5 +1,5 @@
-//! What an actor service stores in one partition: which actors there are, their state, their reminders, and the answers
-//! of calls that are made at most once, all as keys of the partition's one store.
+//! What an actor service stores in one partition: which actors there are, their state, their reminders, the answers
+//! of calls that are made at most once, and how many events they have published, all as keys of the partition's one store.
 //!
 //! The path of a change: an [`ActorWrites`] takes what one turn changes, and those of the turns after it are
 //! [merged](ActorWrites::merge) into it while it waits → [`ActorStore::commit`] makes one batch of it, indexes by time
@@ -16,6 +16,7 @@ mod answer;
 mod backoff;
 mod cron;
 mod payload;
+mod published;
 mod reminder;
 mod schedule;
 
@@ -27,7 +28,8 @@ pub use answer::{ANSWER_METHOD_BYTES_MAX, Answer};
 pub use backoff::{RETRY_PAUSE_FIRST, RETRY_PAUSE_MAX};
 pub use cron::{CRON_BYTES_MAX, CronSchedule};
 pub(crate) use layout::refuse_actors;
-pub use name::{IDEMPOTENCY_KEY_BYTES_MAX, REMINDER_NAME_BYTES_MAX, STATE_NAME_BYTES_MAX};
+pub use name::{EVENT_NAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, REMINDER_NAME_BYTES_MAX, STATE_NAME_BYTES_MAX};
+pub use published::Published;
 pub use reminder::{CatchUp, REMINDER_PAYLOAD_BYTES_MAX, Reminder, WhenDue};
 pub use schedule::{REMINDER_SPAN_MAX, Schedule};
 pub use store::ActorStore;

@@ -12,6 +12,9 @@ pub const REMINDER_NAME_BYTES_MAX: usize = 1024;
 /// The most bytes of the key by which a call is made at most once.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 1024;
 
+/// The most bytes of the name of an event type.
+pub const EVENT_NAME_BYTES_MAX: usize = 1024;
+
 /// How long a name may be to need no allocation.
 const NAME_BYTES_IN_PLACE: usize = 24;
 
@@ -21,6 +24,7 @@ pub(super) enum Kind {
     State,
     Reminder,
     Answer,
+    Event,
 }
 
 impl Kind {
@@ -33,8 +37,13 @@ impl Kind {
             Self::State => ("STATE_NAME_BYTES_MAX", STATE_NAME_BYTES_MAX),
             Self::Reminder => ("REMINDER_NAME_BYTES_MAX", REMINDER_NAME_BYTES_MAX),
             Self::Answer => ("IDEMPOTENCY_KEY_BYTES_MAX", IDEMPOTENCY_KEY_BYTES_MAX),
+            Self::Event => ("EVENT_NAME_BYTES_MAX", EVENT_NAME_BYTES_MAX),
         };
-        let what = if self == Self::Answer { "an idempotency key".to_owned() } else { format!("the name of a {self}") };
+        let what = match self {
+            Self::Answer => "an idempotency key".to_owned(),
+            Self::Event => "the name of an event".to_owned(),
+            Self::State | Self::Reminder => format!("the name of a {self}"),
+        };
         Err(Error::new(
             ErrorKind::TooLarge,
             format!("{what} has {} bytes, and {limit} is {bytes_max}: use a hash of it", name.len()),
@@ -48,6 +57,7 @@ impl Kind {
                 Self::State => STATE_NAME_BYTES_MAX,
                 Self::Reminder => REMINDER_NAME_BYTES_MAX,
                 Self::Answer => IDEMPOTENCY_KEY_BYTES_MAX,
+                Self::Event => EVENT_NAME_BYTES_MAX,
             }
     }
 }
@@ -58,6 +68,7 @@ impl fmt::Display for Kind {
             Self::State => "state",
             Self::Reminder => "reminder",
             Self::Answer => "answer",
+            Self::Event => "event",
         })
     }
 }
@@ -97,6 +108,7 @@ mod tests {
             (Kind::State, STATE_NAME_BYTES_MAX, "STATE_NAME_BYTES_MAX"),
             (Kind::Reminder, REMINDER_NAME_BYTES_MAX, "REMINDER_NAME_BYTES_MAX"),
             (Kind::Answer, IDEMPOTENCY_KEY_BYTES_MAX, "IDEMPOTENCY_KEY_BYTES_MAX"),
+            (Kind::Event, EVENT_NAME_BYTES_MAX, "EVENT_NAME_BYTES_MAX"),
         ] {
             kind.check(&"x".repeat(bytes_max)).unwrap();
             let error = kind.check(&"x".repeat(bytes_max + 1)).unwrap_err();

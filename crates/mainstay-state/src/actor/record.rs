@@ -8,7 +8,7 @@ use mainstay_replica::Batch;
 use smallvec::SmallVec;
 
 use super::name::Kind;
-use super::{Answer, CatchUp, CronSchedule, Reminder, Schedule};
+use super::{Answer, CatchUp, CronSchedule, Published, Reminder, Schedule};
 
 /// The version of every kind of record.
 pub(super) const VERSION: u8 = 1;
@@ -117,11 +117,24 @@ impl Owner<'_> {
         Ok(Answer { method, reply: record.slice(reader.at..), expires })
     }
 
-    /// The time under which a record is to be found in the index of its kind, without the rest; `None` for a state.
+    /// The count of a record.
+    pub(super) fn published(self, record: &[u8]) -> Result<Published> {
+        self.check_version(record)?;
+        let mut reader = Reader { owner: self, record, at: 1 };
+        let life = u64::from_be_bytes(reader.take("its life")?);
+        let count = u64::from_be_bytes(reader.take("its count")?);
+        if reader.at != record.len() {
+            return Err(self.damaged("it has more than its count"));
+        }
+        Ok(Published { life, count })
+    }
+
+    /// The time under which a record is to be found in the index of its kind, without the rest; `None` for a kind that
+    /// has no index.
     pub(super) fn time(self, record: &[u8]) -> Result<Option<WallTime>> {
         self.check_version(record)?;
         let at = match self.kind {
-            Kind::State => return Ok(None),
+            Kind::State | Kind::Event => return Ok(None),
             Kind::Reminder => 3,
             Kind::Answer => 1,
         };
@@ -193,6 +206,11 @@ pub(super) fn put_reminder(batch: &mut Batch, key: &[u8], reminder: &Reminder) {
 /// Sets an answer.
 pub(super) fn put_answer(batch: &mut Batch, key: &[u8], answer: &Answer) {
     batch.put_parts(&[key], &[&answer_head(answer), &answer.reply]);
+}
+
+/// Sets the count of the events of a type.
+pub(super) fn put_published(batch: &mut Batch, key: &[u8], published: Published) {
+    batch.put_parts(&[key], &[&[VERSION], &published.life.to_be_bytes(), &published.count.to_be_bytes()]);
 }
 
 fn reminder_head(reminder: &Reminder) -> Head {

@@ -2,15 +2,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mainstay_core::random;
 use mainstay_core::time::WallTime;
 use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Result, SequenceNumber};
 use mainstay_replica::{Batch, Claim, Order, Partition, Snapshot, prefix_successor};
+use rand::Rng as _;
 
 use super::layout::{self, EncodedId};
 use super::name::Kind;
 use super::record::{self, Owner};
 use super::writes::Change;
-use super::{ActorWrites, Answer, Reminder};
+use super::{ActorWrites, Answer, Published, Reminder};
 
 /// What the actors of a service store in one partition. Cheap to clone.
 ///
@@ -29,6 +31,10 @@ use super::{ActorWrites, Answer, Reminder};
 ///   removes places only of entries that it sets or removes as well. So after each batch, whatever the order, every
 ///   record that is there has its place.
 /// - *A place without a record of the same time is ignored* by all who read the index. It costs a look, nothing more.
+///
+/// # The counts of events
+/// A turn says how many events it publishes, and a commit adds that to what is stored, which it reads. That is right on the
+/// same condition as above, and needs nobody to know the count when a turn runs: turns may run beside each other.
 #[derive(Clone)]
 pub struct ActorStore {
     inner: Arc<Inner>,
@@ -204,6 +210,15 @@ impl ActorStore {
         record.map(|record| Owner { kind: Kind::Answer, id, name: key }.answer(&record)).transpose()
     }
 
+    /// How many events of a type an actor has published; `None` if none, or none since it was deleted.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn published(&self, id: &ActorId, event: &str) -> Result<Option<Published>> {
+        let record = self.get(&EncodedId::new(id).entry(Kind::Event, event.as_bytes()))?;
+        record.map(|record| Owner { kind: Kind::Event, id, name: event }.published(&record)).transpose()
+    }
+
     /// A page of the answers that have expired, by actor and key, in the order in which they did.
     ///
     /// # Errors
@@ -264,12 +279,12 @@ impl ActorStore {
             let (kind, name) = (entry.change.kind(), entry.name.as_bytes());
             let key = encoded.entry(kind, name);
             let time = match &entry.change {
-                Change::State(_) => None,
+                Change::State(_) | Change::Event(_) => None,
                 Change::Reminder(reminder) => reminder.as_ref().map(|reminder| reminder.due),
                 Change::Answer(answer) => answer.as_ref().map(|answer| answer.expires),
             };
             // The places of an actor that is deleted are gone already.
-            if kind != Kind::State
+            if matches!(kind, Kind::Reminder | Kind::Answer)
                 && !writes.is_deleted()
                 && let Some(replaced) = self.get(&key)?
             {
@@ -284,6 +299,12 @@ impl ActorStore {
                 Change::State(Some(value)) => record::put_state(&mut batch, &key, value),
                 Change::Reminder(Some(reminder)) => record::put_reminder(&mut batch, &key, reminder),
                 Change::Answer(Some(answer)) => record::put_answer(&mut batch, &key, answer),
+                Change::Event(count) => {
+                    let stored = if writes.is_deleted() { None } else { self.published(id, entry.name.as_str())? };
+                    let before = stored.unwrap_or_else(|| Published { life: random::rng().next_u64(), count: 0 });
+                    let count = before.count.saturating_add(*count);
+                    record::put_published(&mut batch, &key, Published { count, ..before });
+                }
                 Change::State(None) | Change::Reminder(None) | Change::Answer(None) => _ = batch.delete(&key),
             }
             if let Some(place) = time.and_then(|at| encoded.place(kind, at, name)) {
@@ -305,7 +326,7 @@ impl ActorStore {
                 Ok(())
             })?;
         }
-        for kind in [Kind::State, Kind::Reminder, Kind::Answer] {
+        for kind in [Kind::State, Kind::Reminder, Kind::Answer, Kind::Event] {
             let entries = encoded.entries(kind);
             batch.delete_range(&entries, prefix_successor(&entries).as_deref());
         }

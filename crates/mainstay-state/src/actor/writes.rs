@@ -5,7 +5,7 @@ use mainstay_core::{ActorId, Error, ErrorKind, Result};
 use smallvec::SmallVec;
 
 use super::name::{Kind, Name};
-use super::{Answer, Reminder};
+use super::{Answer, Published, Reminder};
 use crate::options::VALUE_BYTES_MAX;
 
 /// How many entries a turn may change to need no allocation.
@@ -30,6 +30,8 @@ pub struct ActorWrites {
     entries: SmallVec<[Entry; ENTRIES_IN_PLACE]>,
     /// Where an entry is, once there are more than [`ENTRIES_SEARCHED_MAX`].
     index: BTreeMap<(Kind, Name), usize>,
+    /// True if an event was ever counted, even if the actor was deleted afterwards.
+    publishes: bool,
     bytes: usize,
 }
 
@@ -45,6 +47,8 @@ pub(super) enum Change {
     State(Option<Bytes>),
     Reminder(Option<Box<Reminder>>),
     Answer(Option<Box<Answer>>),
+    /// So many more events.
+    Event(u64),
 }
 
 impl Change {
@@ -53,6 +57,7 @@ impl Change {
             Self::State(_) => Kind::State,
             Self::Reminder(_) => Kind::Reminder,
             Self::Answer(_) => Kind::Answer,
+            Self::Event(_) => Kind::Event,
         }
     }
 
@@ -61,6 +66,7 @@ impl Change {
             Self::State(value) => value.as_ref().map_or(0, Bytes::len),
             Self::Reminder(reminder) => reminder.as_ref().map_or(0, |reminder| reminder.payload.len()),
             Self::Answer(answer) => answer.as_ref().map_or(0, |answer| answer.method.len() + answer.reply.len()),
+            Self::Event(_) => size_of::<Published>(),
         }
     }
 }
@@ -74,7 +80,15 @@ impl Entry {
 impl ActorWrites {
     /// No changes of an actor.
     pub fn new(id: ActorId) -> Self {
-        Self { id, deleted: false, known: None, entries: SmallVec::new(), index: BTreeMap::new(), bytes: 0 }
+        Self {
+            id,
+            deleted: false,
+            known: None,
+            entries: SmallVec::new(),
+            index: BTreeMap::new(),
+            publishes: false,
+            bytes: 0,
+        }
     }
 
     /// Whose changes they are.
@@ -156,6 +170,16 @@ impl ActorWrites {
         self.set(key, Change::Answer(None));
     }
 
+    /// Counts an event that the actor publishes.
+    ///
+    /// # Errors
+    /// `TooLarge` for a name above [`EVENT_NAME_BYTES_MAX`](super::EVENT_NAME_BYTES_MAX).
+    pub fn publish(&mut self, event: &str) -> Result<()> {
+        Kind::Event.check(event)?;
+        self.add_events(Name::new(event), 1);
+        Ok(())
+    }
+
     /// Removes everything of the actor, which does not exist any more. What is set afterwards stays.
     pub fn delete_actor(&mut self) {
         self.entries.clear();
@@ -176,13 +200,19 @@ impl ActorWrites {
                 later.id, self.id
             )));
         }
+        let publishes = self.publishes || later.publishes;
         if later.deleted || self.is_empty() {
-            *self = later;
+            *self = Self { publishes, ..later };
             return Ok(());
         }
+        self.publishes = publishes;
         self.known = later.known.or(self.known);
         for Entry { name, change } in later.entries {
-            self.set_named(name, change);
+            match change {
+                // What others go over adds up.
+                Change::Event(count) => self.add_events(name, count),
+                change => self.set_named(name, change),
+            }
         }
         Ok(())
     }
@@ -221,6 +251,19 @@ impl ActorWrites {
         }
     }
 
+    /// True if events were counted here, be it before the actor was deleted.
+    pub fn is_publishing(&self) -> bool {
+        self.publishes
+    }
+
+    /// How many events of a type are counted here, after the actor was deleted if it is.
+    pub fn published(&self, event: &str) -> u64 {
+        match self.find(Kind::Event, event).map(|at| &self.entries[at].change) {
+            Some(Change::Event(count)) => *count,
+            _ => 0,
+        }
+    }
+
     /// The states that are set or removed by name, in no order. Those that [`delete_actor`](Self::delete_actor) removes are
     /// not among them.
     pub fn changed_states(&self) -> impl Iterator<Item = (&str, Option<&Bytes>)> {
@@ -248,6 +291,12 @@ impl ActorWrites {
         if change.kind().is_name(name) {
             self.set_named(Name::new(name), change);
         }
+    }
+
+    fn add_events(&mut self, name: Name, count: u64) {
+        self.publishes = true;
+        let count = self.published(name.as_str()).saturating_add(count);
+        self.set_named(name, Change::Event(count));
     }
 
     fn set_named(&mut self, name: Name, change: Change) {

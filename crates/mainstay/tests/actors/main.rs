@@ -8,6 +8,7 @@ mod deferred;
 mod delete;
 mod dynamic;
 mod enumerate;
+mod events;
 mod gate;
 #[path = "../services/harness.rs"]
 mod harness;

@@ -12,7 +12,7 @@ fn ids() -> impl Strategy<Value = ActorId> {
     ]
 }
 
-const KINDS: [Kind; 3] = [Kind::State, Kind::Reminder, Kind::Answer];
+const KINDS: [Kind; 4] = [Kind::State, Kind::Reminder, Kind::Answer, Kind::Event];
 
 proptest! {
     #[test]
@@ -69,9 +69,8 @@ fn the_longest_key_is_one_that_stores_take() {
     id.check().unwrap();
     let encoded = EncodedId::new(&id);
     assert_eq!(encoded.0.len(), ENCODED_ID_BYTES_MAX);
-    for (kind, bytes_max) in
-        KINDS.into_iter().zip([STATE_NAME_BYTES_MAX, REMINDER_NAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX])
-    {
+    let limits = [STATE_NAME_BYTES_MAX, REMINDER_NAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, EVENT_NAME_BYTES_MAX];
+    for (kind, bytes_max) in KINDS.into_iter().zip(limits) {
         let name = "x".repeat(bytes_max);
         kind.check(&name).unwrap();
         let key = encoded.place(kind, WallTime::MAX, name.as_bytes());
@@ -99,4 +98,6 @@ fn keys_are_as_they_were_written_down() {
     );
     assert_eq!(&text.place(Kind::Answer, at, b"n").unwrap()[..], b"\x46\0\0\0\0\0\0\x01\x02\x03a\x01\x01b\x01\x02\0n");
     assert!(text.place(Kind::State, at, b"n").is_none());
+    assert_eq!(&number.entry(Kind::Event, b"n")[..], b"\x47\x01\x80\0\0\0\0\0\0\x07n");
+    assert!(text.place(Kind::Event, at, b"n").is_none());
 }

@@ -158,3 +158,15 @@ fn the_value_of_a_state_shares_its_bytes_with_the_record() {
     assert_eq!(&value[..], [5, 6, 7]);
     assert_eq!(value.as_ptr(), record[1..].as_ptr());
 }
+
+#[test]
+fn a_count_of_events_is_seventeen_bytes_and_nothing_else() {
+    let record = [[VERSION, 0, 0, 0, 0, 0, 0, 0, 7, 0].as_slice(), &[0, 0, 0, 0, 0, 1, 2]].concat();
+    assert_eq!(owner(Kind::Event).published(&record).unwrap(), Published { life: 7, count: 258 });
+    for length in 0..record.len() {
+        check_error(&owner(Kind::Event).published(&record[..length]).unwrap_err(), Kind::Event);
+    }
+    check_error(&owner(Kind::Event).published(&[&record[..], &[0]].concat()).unwrap_err(), Kind::Event);
+    let error = owner(Kind::Event).published(&[2; 17]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::UnknownVersion);
+}

@@ -1,0 +1,136 @@
+use std::future::ready;
+use std::sync::Arc;
+
+use mainstay_core::time;
+use mainstay_core::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use tokio::task::AbortHandle;
+
+use crate::actor::Actor;
+use crate::actor::cell::ActorCell;
+use crate::actor::context::Context;
+use crate::actor::event::definition::Event;
+use crate::actor::event::events::Events;
+use crate::actor::event::received::Received;
+use crate::actor::internal::{TurnFuture, run_turn};
+use crate::actor::site::Site;
+use crate::backoff::Backoff;
+use crate::call::arrival::Method;
+use crate::call::proxy::Proxy;
+
+/// How many subscriptions an active actor may have; beyond it is `Overloaded`. Each has a task.
+pub(crate) const SUBSCRIPTIONS_PER_ACTOR_MAX: usize = 1024;
+
+/// What the turn of an event is called in messages and hooks.
+static ON_EVENT: Method = Method::new("Events", "on_event");
+
+impl Context {
+    /// Subscribes the actor to events of another, or of itself: each is handled in a turn of this actor, one after
+    /// another in the order in which they were published. What the handler changes is saved like that of a method. If it
+    /// fails, nothing of its turn happened, the error is logged, and the next event is handled.
+    ///
+    /// The subscription ends with the activation: make it in [`Lifecycle::activate`](crate::Lifecycle::activate). What waits
+    /// to be handled then is not handled by the next activation.
+    ///
+    /// ```
+    /// # use mainstay_runtime::{Actor, Context, Event, Proxy, Received};
+    /// # use mainstay_core::Result;
+    /// # fn subscribe<Radar, Ship, Moved>(ctx: &Context, ship: &Ship) -> Result<()>
+    /// # where Radar: Actor + Extend<Moved>, Ship: Proxy, Moved: Event {
+    /// ctx.subscribe(ship, |radar: &mut Radar, moved: Received<Moved>| {
+    ///     Box::pin(async move {
+    ///         radar.extend([moved.event]);
+    ///         Ok(())
+    ///     })
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Proxy::events`]; `Invalid` if the handler is not one of this actor's type.
+    pub fn subscribe<A, P, E, F>(&self, publisher: &P, handler: F) -> Result<()>
+    where
+        A: Actor,
+        P: Proxy,
+        E: Event,
+        F: for<'a> Fn(&'a mut A, Received<E>) -> TurnFuture<'a> + Send + Sync + 'static,
+    {
+        if self.site.cell::<ActorCell<A>>().is_none() {
+            return Err(Error::invalid(format!(
+                "{} cannot handle events by {}: give a handler that takes its own type",
+                self.site,
+                std::any::type_name::<A>()
+            )));
+        }
+        let events = publisher.events::<E>()?;
+        let mut tasks = self.listeners.tasks.lock();
+        if tasks.len() >= SUBSCRIPTIONS_PER_ACTOR_MAX {
+            return Err(Error::new(
+                ErrorKind::Overloaded,
+                format!(
+                    "{} has {SUBSCRIPTIONS_PER_ACTOR_MAX} subscriptions already (SUBSCRIPTIONS_PER_ACTOR_MAX): let \
+                     several actors share the work",
+                    self.site
+                ),
+            ));
+        }
+        let task = self.site.hall.scope.spawn(listen(self.site.clone(), events, Arc::new(handler)));
+        tasks.push(task.abort_handle());
+        Ok(())
+    }
+}
+
+/// The subscriptions of an activation: they end when it does.
+#[derive(Default)]
+pub(crate) struct Listeners {
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl Drop for Listeners {
+    fn drop(&mut self) {
+        self.tasks.get_mut().iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// Handles what comes, one after another.
+async fn listen<A, E, F>(site: Arc<Site>, mut events: Events<E>, handler: Arc<F>)
+where
+    A: Actor,
+    E: Event,
+    F: for<'a> Fn(&'a mut A, Received<E>) -> TurnFuture<'a> + Send + Sync + 'static,
+{
+    while !events.is_ended() {
+        match events.next().await {
+            Ok(received) => handle(&site, received, &handler).await,
+            Err(error) => tracing::debug!(actor = %site, ?events, ?error, "a subscription was told"),
+        }
+    }
+}
+
+/// Handles an event in a turn. One that finds the mailbox full waits: meanwhile the subscription's own buffer fills.
+async fn handle<A, E, F>(site: &Arc<Site>, received: Received<E>, handler: &Arc<F>)
+where
+    A: Actor,
+    E: Event,
+    F: for<'a> Fn(&'a mut A, Received<E>) -> TurnFuture<'a> + Send + Sync + 'static,
+{
+    let sequence = received.sequence;
+    let unhandled = Arc::new(Mutex::new(Some(received)));
+    let mut backoff = Backoff::new();
+    while let Some(cell) = site.cell::<ActorCell<A>>() {
+        let (handler, unhandled_here) = (handler.clone(), unhandled.clone());
+        let turn = run_turn(&cell, &ON_EVENT, move |actor| {
+            let received = unhandled_here.lock().take();
+            match received {
+                Some(received) => handler(actor, received),
+                None => Box::pin(ready(Ok(()))),
+            }
+        });
+        let Err(error) = turn.await else { return };
+        if error.kind() != ErrorKind::Overloaded || unhandled.lock().is_none() {
+            tracing::warn!(actor = %site, event = E::NAME, sequence, ?error, "an event could not be handled");
+            return;
+        }
+        time::sleep(backoff.pause()).await;
+    }
+}
