@@ -94,6 +94,17 @@ impl Slot {
         self.occupant.borrow().clone()
     }
 
+    /// How many actors are in memory here.
+    pub(crate) fn active_actors(&self) -> u64 {
+        match &*self.occupant.borrow() {
+            Occupant::Open(opened) => match &opened.tenant {
+                Tenant::Actors(actors) => actors.active(),
+                Tenant::Service(_) => 0,
+            },
+            _ => 0,
+        }
+    }
+
     /// Changes what is in the slot, for good once it has stopped.
     pub(crate) fn put(&self, occupant: Occupant) {
         let is_stopped = matches!(occupant, Occupant::Stopped);

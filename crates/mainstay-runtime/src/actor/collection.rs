@@ -86,7 +86,9 @@ async fn relieve(population: &Population) {
             }
         }
         if population.active() >= before.0 && population.bytes() >= before.1 {
+            // By whoever comes first then, and not before idle actors have been looked for if it is time for that.
             time::sleep(RELIEF_PAUSE).await;
+            return population.press();
         }
     }
 }

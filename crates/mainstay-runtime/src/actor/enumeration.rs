@@ -86,6 +86,15 @@ impl Actors {
         self.partitions.len() as u32
     }
 
+    /// How many actors are in memory on this node.
+    pub fn active(&self) -> u64 {
+        let active = |address: &Arc<Address>| match self.router.route(address) {
+            Ok(Route::Local(slot)) => slot.active_actors(),
+            Err(_) => 0,
+        };
+        self.partitions.iter().map(active).sum()
+    }
+
     /// A page of the actors, or of the [reminders](ActorReminder), of all partitions: the first one, or the one after
     /// another.
     ///

@@ -275,6 +275,9 @@ pub(crate) trait Seats: Send + Sync {
     /// `None` if the actors have left this node, and are to be looked for again.
     fn seat(&self, id: &ActorId, interface: TypeId, name: &'static str) -> Result<Option<Seat>>;
 
+    /// How many actors are in memory.
+    fn active(&self) -> u64;
+
     /// Actors that exist, active or not, in the order of their ids, after one of them if there is one.
     fn list(&self, after: Option<&ActorId>, limit: usize) -> Result<Vec<ActorInfo>>;
 
@@ -299,6 +302,10 @@ impl<T: Actor> Seats for Hall<T> {
             ))
         })?;
         Ok(Some(Seat { site, object }))
+    }
+
+    fn active(&self) -> u64 {
+        self.core.active()
     }
 
     fn list(&self, after: Option<&ActorId>, limit: usize) -> Result<Vec<ActorInfo>> {

@@ -124,7 +124,7 @@ impl Population {
         self.clock.fetch_add(1, Ordering::Relaxed);
         let active = self.active.fetch_add(1, Ordering::Relaxed) + 1;
         if active > self.active_max {
-            self.pressed.notify_one();
+            self.press();
         }
         self.grow(bytes);
     }
@@ -138,7 +138,7 @@ impl Population {
     pub(crate) fn grow(&self, bytes: u64) {
         let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if bytes > self.bytes_max {
-            self.pressed.notify_one();
+            self.press();
         }
     }
 
@@ -146,6 +146,11 @@ impl Population {
         if bytes > 0 {
             self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         }
+    }
+
+    /// Says that a limit has been passed.
+    pub(crate) fn press(&self) {
+        self.pressed.notify_one();
     }
 
     /// Ready when a limit has been passed, for one of those who wait.

@@ -77,6 +77,7 @@ async fn every_actor_is_listed_once_whatever_the_pages() {
 async fn it_is_told_who_is_in_memory() {
     let node = start(4).await;
     node.deactivate_actor::<ItemActor>("item 2").await.unwrap();
+    assert_eq!(node.actors::<ItemActor>().unwrap().active(), 3);
     let mut all = node.actors_named("ItemActor").unwrap().all().collect().await.unwrap();
     all.sort_by(|one, other| one.id.cmp(&other.id));
     let active: Vec<_> = all.iter().map(|item| (item.id.as_text().unwrap(), item.is_active)).collect();
