@@ -29,6 +29,7 @@ mod expiry;
 mod layout;
 mod lock;
 mod writes;
+mod written;
 
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
