@@ -133,7 +133,7 @@ impl StateStore for MemoryStore {
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
         let shared = self.inner.shared.read();
-        Ok(keys.iter().map(|key| shared.state.map.get(*key).map(Value::to_bytes)).collect())
+        Ok(keys.iter().map(|key| shared.state.map.get(key).map(Value::to_bytes)).collect())
     }
 
     fn snapshot(&self) -> Result<Arc<dyn StateSnapshot>> {
