@@ -203,14 +203,19 @@ impl<T: Actor> ActorCell<T> {
     }
 
     /// Drops an idle object that a failed commit has made worthless, and with it what it has started.
-    pub(crate) fn shed(&self) {
+    pub(crate) fn shed(self: &Arc<Self>) {
         let failures = self.site.gate.failures();
         let mut inner = self.inner.lock();
-        let is_stale = inner.object.as_ref().is_some_and(|object| object.failures != failures);
-        let stale = if is_stale && inner.running == Running::Nobody { inner.object.take() } else { None };
+        if inner.object.as_ref().is_none_or(|object| object.failures == failures) {
+            return;
+        }
+        let Some(mut held) = inner.take(self, false) else { return };
         drop(inner);
-        // Outside of the lock, because it runs code of others.
-        drop(stale);
+        // Before anybody can make the next one.
+        drop(held.object.take());
+        if held.give_back() {
+            drop(self.site.hall.scope.spawn(self.clone().drained()));
+        }
     }
 
     /// Lets the actor of a closed place go.
