@@ -312,6 +312,11 @@ impl<T: Actor> Held<T> {
         self.is_exclusive
     }
 
+    /// How many commits had failed when the object was read.
+    pub(crate) fn failures(&self) -> u64 {
+        self.object.as_ref().map_or_else(|| self.cell.site.gate.failures(), |object| object.failures)
+    }
+
     /// True if there is an object, and it is what is stored.
     pub(crate) fn is_fresh(&self) -> bool {
         self.object.as_ref().is_some_and(|object| object.failures == self.cell.site.gate.failures())

@@ -89,7 +89,8 @@ where
         }
     }
     let Call { method: called, chain, deadline, key } = call;
-    let failures = site.gate.failures();
+    // As of when the object was read: a commit that has failed since is one that the turn stands on.
+    let failures = held.failures();
     if let Some(key) = &key {
         match known_answer::<R::Reply>(&site, key, called.name()) {
             Ok(None) => {}
@@ -100,7 +101,7 @@ where
             Err(error) => return (Finished::failed(error), held.give_back()),
         }
     }
-    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline));
+    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline).seeing(held.failures()));
     let Some(actor) = held.actor_mut() else { return (Finished::failed(missing(&site)), held.give_back()) };
     let info = TurnInfo { method: called.name(), is_exclusive: true };
     let outcome = in_turn(&mut current, async {
@@ -197,7 +198,8 @@ where
         held.cell().clone().drained().await;
     }
     let Call { method: called, chain, deadline, .. } = call;
-    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline).of_kind(TurnKind::Shared));
+    let current = Current::new(Some(site.clone()), called.name(), chain, deadline);
+    let mut current = Some(current.of_kind(TurnKind::Shared).seeing(held.failures()));
     let Some(object) = &held.object else { return (Finished::failed(missing(&site)), held.give_back()) };
     let actor = &object.active.actor;
     let info = TurnInfo { method: called.name(), is_exclusive: false };

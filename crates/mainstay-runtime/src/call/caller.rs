@@ -68,6 +68,9 @@ impl fmt::Debug for Caller {
     }
 }
 
+/// Makes a turn of an object, or has it wait.
+type Starter<O, R, A> = fn(Arc<O>, A, Call) -> Start<R, A>;
+
 /// What a call goes to, and where it is.
 type Entry<O> = (Arc<O>, Ground);
 
@@ -116,12 +119,7 @@ impl Caller {
     ///
     /// A call that has begun is carried out to its end, even if the caller drops this future. Dropping it before, while it
     /// waits to be admitted, leaves nothing behind.
-    pub async fn call<O, R, A>(
-        &self,
-        method: &'static Method,
-        arguments: A,
-        start: fn(Arc<O>, A, Call) -> Start<R::Reply, A>,
-    ) -> R::Reply
+    pub async fn call<O, R, A>(&self, method: &'static Method, arguments: A, start: Starter<O, R::Reply, A>) -> R::Reply
     where
         O: ?Sized + Send + Sync + 'static,
         R: Outcome,
@@ -162,7 +160,7 @@ impl Caller {
         &'c self,
         method: &'static Method,
         arguments: A,
-        start: fn(Arc<O>, A, Call) -> Start<R, A>,
+        start: Starter<O, R, A>,
     ) -> Result<Begun<'c, R>, Unbegun<A>>
     where
         O: ?Sized + Send + Sync + 'static,
@@ -171,9 +169,11 @@ impl Caller {
         let mut outgoing = current::outgoing().map_err(Unbegun::Failed)?;
         self.check_key().map_err(Unbegun::Failed)?;
         if outgoing.as_ref().is_some_and(|outgoing| outgoing.hold.is_some()) {
-            return Err(Unbegun::Waits(arguments, outgoing));
+            return Err(Unbegun::Waits(arguments, outgoing.map(Box::new)));
         }
-        let Some((object, ground)) = self.seated::<O>() else { return Err(Unbegun::Waits(arguments, outgoing)) };
+        let Some((object, ground)) = self.seated::<O>() else {
+            return Err(Unbegun::Waits(arguments, outgoing.map(Box::new)));
+        };
         let deadline = Deadline::new(self.timeout, outgoing.as_ref().and_then(|outgoing| outgoing.at_most));
         let chain = outgoing.as_mut().and_then(|outgoing| outgoing.chain.take());
         let awaiting = match (&chain, &ground) {
@@ -190,7 +190,7 @@ impl Caller {
                 if let Some(outgoing) = &mut outgoing {
                     outgoing.chain = call.chain;
                 }
-                return Err(Unbegun::Waits(arguments, outgoing));
+                return Err(Unbegun::Waits(arguments, outgoing.map(Box::new)));
             }
         };
         Ok(Begun { caller: self, method, deadline, turn, awaiting })
@@ -212,8 +212,8 @@ impl Caller {
         &'c self,
         method: &'static Method,
         arguments: A,
-        outgoing: Option<Outgoing>,
-        start: fn(Arc<O>, A, Call) -> Start<R, A>,
+        outgoing: Option<Box<Outgoing>>,
+        start: Starter<O, R, A>,
     ) -> Result<Begun<'c, R>>
     where
         O: ?Sized + Send + Sync + 'static,
@@ -221,7 +221,7 @@ impl Caller {
         A: Send,
     {
         let (mut chain, mut at_most) = (None, None);
-        if let Some(outgoing) = outgoing {
+        if let Some(outgoing) = outgoing.map(|outgoing| *outgoing) {
             (chain, at_most) = (outgoing.chain, outgoing.at_most);
             if let Some(hold) = outgoing.hold {
                 hold.opened().await?;
@@ -324,7 +324,7 @@ struct Begun<'c, R> {
 enum Unbegun<A> {
     Failed(Error),
     /// For its turn in which it is made, or for where it goes.
-    Waits(A, Option<Outgoing>),
+    Waits(A, Option<Box<Outgoing>>),
 }
 
 enum Started<R> {
