@@ -28,6 +28,8 @@ trait Ticker {
     async fn saved(&self) -> Result<u32>;
     async fn work(&mut self, millis: u64) -> Result<()>;
     async fn panic(&mut self) -> Result<()>;
+    /// Makes a commit that is not.
+    async fn save_something(&mut self) -> Result<()>;
     /// Makes a commit that is refused.
     async fn save_too_much(&mut self) -> Result<()>;
     async fn odd(&mut self, kind: String) -> Result<()>;
@@ -119,6 +121,11 @@ macro_rules! ticker {
 
             async fn panic(&mut self) -> Result<()> {
                 panic!("on purpose")
+            }
+
+            async fn save_something(&mut self) -> Result<()> {
+                *self.saved += 1;
+                Ok(())
             }
 
             async fn save_too_much(&mut self) -> Result<()> {
@@ -321,6 +328,14 @@ async fn a_commit_that_fails_drops_the_timers() {
     assert_eq!(error.kind(), ErrorKind::TooLarge, "{error}");
     wait(10_000).await;
     assert_eq!(ticker.saved().await.unwrap(), 1);
+
+    // It gathers behind a commit that is under way, and fails when nobody has the actor any more.
+    ticker.start(1000, Some(1000)).await.unwrap();
+    let (saved, refused) = tokio::join!(ticker.save_something(), ticker.save_too_much());
+    saved.unwrap();
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::TooLarge);
+    wait(10_000).await;
+    assert_eq!(ticker.saved().await.unwrap(), 2);
 }
 
 #[tokio::test(start_paused = true)]
