@@ -553,7 +553,7 @@ async fn without_a_disk_they_work_as_well_and_a_full_mailbox_keeps_none_out() {
     let clerk: ClerkRef = node.actor("c").unwrap();
     clerk.set(every("r", SECOND)).await.unwrap();
     let (one, two) = tokio::join!(clerk.work(SECOND / 2), clerk.work(SECOND));
-    (one.unwrap(), two.unwrap());
+    one.and(two).unwrap();
     time::sleep(SECOND * 11 / 5).await;
     assert_eq!((tries().len(), clerk.list().await.unwrap()[0].failures), (3, 0));
 }

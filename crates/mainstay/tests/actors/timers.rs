@@ -252,7 +252,7 @@ async fn a_run_waits_for_its_turn_and_is_not_counted_as_a_call_that_waits() {
         tokio::join!(ticker.work(5000), ticker.work(3000))
     };
     let (one, two) = busy.await;
-    (one.unwrap(), two.unwrap());
+    one.and(two).unwrap();
     wait(1).await;
     assert_eq!(
         ticker.ticks().await.unwrap(),
@@ -266,7 +266,8 @@ async fn a_run_that_was_in_line_when_its_timer_was_cancelled_does_not_happen() {
     let (_node, ticker) = light().await;
     ticker.start(1000, Some(1000)).await.unwrap();
     let (worked, cancelled) = tokio::join!(ticker.work(900), ticker.work(50));
-    (worked.unwrap(), cancelled.unwrap());
+    worked.unwrap();
+    cancelled.unwrap();
     let late = async {
         wait(10).await;
         // It has the actor when the timer is due, and cancels it when it ends.
