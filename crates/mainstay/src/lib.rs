@@ -6,9 +6,9 @@
 //!
 //! # Where it stands
 //!
-//! Stateful [services](service) with reliable [collections] run on one [node](Node), on replicated
-//! [partitions](partition); the [guide] teaches them. Actors and clusters of several nodes do not exist, and this
-//! page will say so when they do.
+//! [Actors](actor) and stateful [services](service) with reliable [collections] run on one [node](Node), on replicated
+//! [partitions](partition), with pools of [workers](worker) beside them; the [guide] teaches them. Clusters of several nodes
+//! do not exist: everything has one replica, and nobody calls from another process. This page will say so when they do.
 //!
 //! # Errors
 //!

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod conformance;
 mod deny;
 mod document;
 mod machine;
@@ -23,6 +24,12 @@ fn the_architecture_names_every_crate() {
 #[test]
 fn the_list_of_decisions_is_complete() {
     assert_none(document::unlisted_decisions(&Tree::load()));
+}
+
+#[test]
+fn every_row_of_the_conformance_tables_names_tests_that_exist() {
+    let tree = Tree::load();
+    assert_none(conformance::objections(&tree, &tree.text("docs/conformance.md")));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 
 mod chains;
 mod closing;
+mod conformance;
 mod continuations;
 mod deferred;
 mod delete;
