@@ -11,6 +11,7 @@ use crate::actor::activation::ActorOptions;
 use crate::actor::population::Population;
 use crate::call::turn::catching;
 use crate::interfaces::Interfaces;
+use crate::observe::ledger::Ledger;
 use crate::router::{Address, Services};
 use crate::service::context::{Cancellation, ServiceContext};
 use crate::service::definition::Service;
@@ -63,6 +64,8 @@ pub(crate) struct Place {
     pub(crate) options: ActorOptions,
     /// All of them on this node, if it consists of actors.
     pub(crate) population: Arc<Population>,
+    /// What is counted of it, if it consists of actors.
+    pub(crate) ledger: Arc<Ledger>,
 }
 
 impl ServiceActivation {
