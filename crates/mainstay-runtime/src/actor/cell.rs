@@ -19,6 +19,7 @@ use crate::actor::work;
 use crate::call::arrival::Call;
 use crate::call::contract::Outcome;
 use crate::call::host::{ExclusiveHost, ExclusiveMethod, Host, SharedMethod, Start};
+use crate::observe::waiting::refused;
 
 /// How many waiting calls one that has ended carries out, before it leaves the rest to a task of their own: its caller
 /// waits meanwhile.
@@ -136,7 +137,6 @@ impl<T: Actor> ActorCell<T> {
 
     fn overloaded(&self, call: &Call) -> Error {
         let waiting = self.site.hall.settings.mailbox;
-        tracing::warn!(actor = %self.site, method = call.method.name(), waiting, "the mailbox is full");
         Error::new(
             ErrorKind::Overloaded,
             format!(
@@ -169,6 +169,16 @@ impl<T: Actor> ActorCell<T> {
         }
         let chain = call.chain.as_ref()?;
         chain.refuse_cycle(&self.site, call.method.name()).err()
+    }
+
+    /// Ends a call that may not wait in line.
+    fn refuse<R, M>(&self, inner: MutexGuard<'_, Inner<T>>, call: &Call, error: Error) -> Start<R, M> {
+        // Whoever listens to warnings may call actors.
+        drop(inner);
+        if error.kind() == ErrorKind::Overloaded {
+            refused(&self.site, call);
+        }
+        Start::Refused(error)
     }
 
     /// True if nobody has it or waits for it, and it was last used before a stamp or is not active.
@@ -452,10 +462,10 @@ impl<T: Actor> Host for ActorCell<T> {
             return Start::Turn(Box::pin(work::shared_call(held, method, call)));
         }
         if let Some(error) = self.refusal(&inner, &call) {
-            return Start::Refused(error);
+            return self.refuse(inner, &call, error);
         }
         let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(Box::new(SharedLetter::new(method, call, reply)));
+        inner.queue.push_back(Box::new(SharedLetter::new(method, call, reply, &self.site)));
         Start::Queued(queued)
     }
 }
@@ -478,10 +488,10 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
             return Start::Turn(Box::pin(work::exclusive_call(held, method, call)));
         }
         if let Some(error) = self.refusal(&inner, &call) {
-            return Start::Refused(error);
+            return self.refuse(inner, &call, error);
         }
         let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(Box::new(ExclusiveLetter::new(method, call, reply)));
+        inner.queue.push_back(Box::new(ExclusiveLetter::new(method, call, reply, &self.site)));
         Start::Queued(queued)
     }
 }
