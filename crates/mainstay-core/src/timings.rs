@@ -1,6 +1,10 @@
 //! How long things take, counted where they happen and looked at elsewhere.
 
+mod shared;
+
 use std::time::Duration;
+
+pub use shared::SharedTimings;
 
 /// The upper bounds of the classes that durations are counted in, in seconds, rising; what is longer is in a last class.
 /// From a turn in memory to a call that waits for its deadline.
@@ -31,10 +35,9 @@ impl Default for Timings {
 impl Timings {
     /// Counts one.
     pub fn record(&mut self, duration: Duration) {
-        let seconds = duration.as_secs_f64();
-        let class = &mut self.classes[SECONDS_BOUNDS.partition_point(|bound| *bound < seconds)];
+        let class = &mut self.classes[class_of(duration)];
         class.count = class.count.saturating_add(1);
-        class.nanos = class.nanos.saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
+        class.nanos = class.nanos.saturating_add(nanos(duration));
     }
 
     /// Adds what another has counted.
@@ -67,6 +70,15 @@ impl Timings {
     pub fn count(&self) -> u64 {
         self.classes.iter().map(|class| class.count).sum()
     }
+}
+
+fn class_of(duration: Duration) -> usize {
+    let seconds = duration.as_secs_f64();
+    SECONDS_BOUNDS.partition_point(|bound| *bound < seconds)
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

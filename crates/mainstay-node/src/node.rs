@@ -56,6 +56,8 @@ impl Node {
             host,
             stopped: OnceCell::new(),
         });
+        // The recorder is there by now, and so it is measured from the start.
+        inner.directory.publish_metrics();
         drop(inner.tasks.spawn(keep_publishing(Arc::downgrade(&inner))));
         Self { inner }
     }
@@ -199,8 +201,9 @@ impl Inner {
         !self.directory.is_stopped() && self.host.lock().is_some()
     }
 
-    /// Hands what log and replicas have counted to the recorder.
+    /// Hands what actors, log and replicas have counted to the recorder.
     pub(crate) fn publish_metrics(&self) {
+        self.directory.publish_metrics();
         // Not kept, because it holds the data folder.
         if let Some(host) = &*self.host.lock() {
             self.publisher.publish(host);

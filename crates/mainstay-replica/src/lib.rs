@@ -56,7 +56,7 @@ pub use in_process::{Handler, InProcessNetwork, Troubles};
 pub use mainstay_store::disk::sim::SimDisk;
 pub use mainstay_store::disk::{Disk, RealDisk};
 pub use mainstay_store::log::{LogActivity, LogOptions};
-pub use mainstay_store::state::{DiskStoreOptions, KeyRange, Order, Scan, prefix_successor};
+pub use mainstay_store::state::{DiskStoreOptions, Held, KeyRange, Object, Order, Scan, prefix_successor};
 pub use options::{CheckpointOptions, CommitOptions, ReplicaOptions, Timing};
 pub use partition::{Batch, Partition, Snapshot};
 pub use replica::{Identity, Replica, Status};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use mainstay_core::{Epoch, Error, NodeId, Result, SequenceNumber, SetId};
-use mainstay_store::state::{Mark, MemoryStore, StateStore, WriteBatch};
+use mainstay_store::state::{Mark, MemoryStore, Object, WriteBatch};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
@@ -61,7 +61,7 @@ impl LocalSet {
         self.id
     }
 
-    pub(crate) fn store(&self) -> &dyn StateStore {
+    pub(crate) fn store(&self) -> &MemoryStore {
         &self.store
     }
 
@@ -87,7 +87,13 @@ impl LocalSet {
         self.standing.subscribe()
     }
 
-    pub(crate) fn commit(&self, batches: &[WriteBatch], epoch: Option<Epoch>) -> Result<SequenceNumber> {
+    /// Applies batches as one. The objects are values of their writes, numbered through all batches and in order.
+    pub(crate) fn commit(
+        &self,
+        batches: &[WriteBatch],
+        objects: &[(usize, Arc<dyn Object>)],
+        epoch: Option<Epoch>,
+    ) -> Result<SequenceNumber> {
         if epoch.is_some_and(|epoch| epoch != EPOCH) {
             return Err(not_primary(self.id, self.standing().primary));
         }
@@ -98,7 +104,8 @@ impl LocalSet {
         let mut shared = self.shared.lock();
         let mark = Mark { index: shared.next, note: Bytes::new() };
         let sequence = SequenceNumber(shared.next);
-        self.store.apply(mark, &mut batches.iter().flat_map(|batch| batch.stamped(sequence.0)))?;
+        let mut writes = batches.iter().flat_map(|batch| batch.stamped(sequence.0));
+        self.store.apply_objects(mark, &mut writes, objects)?;
         shared.next += 1;
         if let Some(history) = &mut shared.history {
             history.push(sequence, batches);

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
 use mainstay_core::{Epoch, Error, Level, PartitionId, Result, SequenceNumber, SetId};
-use mainstay_store::state::{KeyRange, Mark, Order, Scan, StateSnapshot, StateStore, WriteBatch};
+use mainstay_store::state::{Held, KeyRange, Mark, Object, Order, Scan, StateSnapshot, StateStore, WriteBatch};
+use smallvec::SmallVec;
 use tokio::sync::watch;
 
 use crate::changes::Changes;
@@ -38,12 +39,23 @@ impl fmt::Debug for Partition {
 }
 
 /// Changes to one partition that are committed together.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Batch {
     set: SetId,
     partition: PartitionId,
     writes: WriteBatch,
+    /// Values of writes by their numbers, in order; of a partition of level none alone.
+    objects: Objects,
     epoch: Option<Epoch>,
+}
+
+/// Most batches have one at most.
+type Objects = SmallVec<[(usize, Arc<dyn Object>); 1]>;
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Batch({} in {}, {:?})", self.partition, self.set, self.writes)
+    }
 }
 
 impl Batch {
@@ -57,6 +69,15 @@ impl Batch {
     pub fn put_parts(&mut self, key: &[&[u8]], value: &[&[u8]]) -> &mut Self {
         self.writes.put_parts(key, value);
         self
+    }
+
+    /// Sets a key to the bytes of an object. On level none the object itself is kept, and [`Partition::held`] returns it;
+    /// otherwise this is [`put`](Batch::put).
+    pub fn put_object(&mut self, key: &[u8], object: &Arc<dyn Object>) -> &mut Self {
+        if self.set.level == Level::None {
+            self.objects.push((self.writes.len(), object.clone()));
+        }
+        self.put(key, object.bytes())
     }
 
     /// Removes a key; one that is not there is fine.
@@ -148,7 +169,8 @@ impl Partition {
 
     /// An empty batch for this partition.
     pub fn batch(&self) -> Batch {
-        Batch { set: self.set(), partition: self.id, writes: WriteBatch::with_prefix(&prefix(self.id)), epoch: None }
+        let writes = WriteBatch::with_prefix(&prefix(self.id));
+        Batch { set: self.set(), partition: self.id, writes, objects: Objects::new(), epoch: None }
     }
 
     /// Commits a batch. When this returns, the commit is durable by the partition's level (on disk, or in memory, of a
@@ -163,7 +185,7 @@ impl Partition {
         match &self.backing {
             Backing::Local(local) => {
                 self.owns(&batch)?;
-                local.commit(std::slice::from_ref(&batch.writes), batch.epoch)
+                local.commit(std::slice::from_ref(&batch.writes), &batch.objects, batch.epoch)
             }
             Backing::Replicated(replica) => {
                 self.owns(&batch)?;
@@ -195,8 +217,14 @@ impl Partition {
         }
         match &self.backing {
             Backing::Local(local) => {
-                let writes: Vec<WriteBatch> = batches.into_iter().map(|batch| batch.writes).collect();
-                local.commit(&writes, epoch)
+                let (mut writes, mut objects) = (Vec::with_capacity(batches.len()), Objects::new());
+                let mut count = 0;
+                for batch in batches {
+                    objects.extend(batch.objects.into_iter().map(|(number, object)| (count + number, object)));
+                    count += batch.writes.len();
+                    writes.push(batch.writes);
+                }
+                local.commit(&writes, &objects, epoch)
             }
             Backing::Replicated(replica) => {
                 let batches = batches.into_iter().map(|batch| batch.writes).collect();
@@ -235,6 +263,26 @@ impl Partition {
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         self.check()?;
         self.store().get(&full_key(self.id, key))
+    }
+
+    /// Like [`get`](Partition::get), with the [object](Batch::put_object) if the value was written as one and is kept so.
+    ///
+    /// # Errors
+    /// `NotPrimary` without role or lease.
+    pub fn held(&self, key: &[u8]) -> Result<Option<Held>> {
+        match &self.backing {
+            Backing::Local(local) => Ok(local.store().held(&full_key(self.id, key))),
+            Backing::Replicated(_) => Ok(self.get(key)?.map(Held::Bytes)),
+        }
+    }
+
+    /// What the objects of all partitions of this one's set count for in memory: their bytes twice over, and a fixed amount
+    /// for each.
+    pub fn object_bytes(&self) -> u64 {
+        match &self.backing {
+            Backing::Local(local) => local.store().object_bytes(),
+            Backing::Replicated(_) => 0,
+        }
     }
 
     /// The state that this replica has applied, on any replica. On a secondary it may lag behind.
@@ -348,8 +396,8 @@ impl Snapshot {
     /// # Errors
     /// `Corrupt` if the stored bytes are damaged.
     pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        let keys: Vec<Vec<u8>> = keys.iter().map(|key| full_key(self.partition, key)).collect();
-        self.state.multi_get(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>())
+        let keys: Vec<FullKey> = keys.iter().map(|key| full_key(self.partition, key)).collect();
+        self.state.multi_get(&keys.iter().map(SmallVec::as_slice).collect::<Vec<_>>())
     }
 
     /// The entries of a range of keys, in the order of their bytes or against it.
@@ -357,7 +405,7 @@ impl Snapshot {
     /// # Errors
     /// `Corrupt` if the stored bytes are damaged.
     pub fn scan(&self, range: KeyRange, order: Order) -> Result<Scan> {
-        let full = |key: Bytes| Bytes::from(full_key(self.partition, &key));
+        let full = |key: Bytes| Bytes::from(full_key(self.partition, &key).into_vec());
         let start = match range.start {
             Bound::Included(key) => Bound::Included(full(key)),
             Bound::Excluded(key) => Bound::Excluded(full(key)),
@@ -389,8 +437,13 @@ pub(crate) fn prefix(partition: PartitionId) -> [u8; PREFIX_BYTES] {
     partition.0.to_be_bytes()
 }
 
-fn full_key(partition: PartitionId, key: &[u8]) -> Vec<u8> {
-    let mut full = Vec::with_capacity(PREFIX_BYTES + key.len());
+/// How long a key may be, with its prefix, to be looked up without an allocation.
+const FULL_KEY_BYTES_IN_PLACE: usize = 64;
+
+type FullKey = SmallVec<[u8; FULL_KEY_BYTES_IN_PLACE]>;
+
+fn full_key(partition: PartitionId, key: &[u8]) -> FullKey {
+    let mut full = FullKey::with_capacity(PREFIX_BYTES + key.len());
     full.extend_from_slice(&prefix(partition));
     full.extend_from_slice(key);
     full

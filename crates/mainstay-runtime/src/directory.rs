@@ -16,6 +16,7 @@ use crate::actor::population::Population;
 use crate::actor::settings::ActorSettings;
 use crate::interfaces::{Interfaces, OfferedInterface};
 use crate::lifecycle::{Post, attend};
+use crate::observe::ledger::Ledger;
 use crate::router::{Address, Route, Router, Services, Wanted};
 use crate::service::activation::{Open, ServiceActivation};
 use crate::service::definition::{Service, check_name};
@@ -166,6 +167,7 @@ pub struct Directory {
 #[derive(Debug)]
 struct Known {
     service: ServiceType,
+    ledger: Arc<Ledger>,
     slots: Vec<Arc<Slot>>,
 }
 
@@ -191,7 +193,7 @@ impl Directory {
                 let address = Address { service: name.clone(), index, partition: partition.id(), share };
                 Some(Arc::new(Slot::new(Arc::new(address))))
             });
-            let served = Known { service: service.clone(), slots: slots.collect() };
+            let served = Known { service: service.clone(), ledger: Arc::default(), slots: slots.collect() };
             if table.insert(service.name, served).is_some() {
                 return Err(Error::invalid(format!(
                     "two services have the name {:?}: give one another by `name = \"..\"` in its attribute",
@@ -210,10 +212,18 @@ impl Directory {
             for (slot, partition) in served.slots.iter().zip(partitions) {
                 let services = Services::new(router.clone());
                 let (slot, population, stop) = (slot.clone(), population.clone(), self.stop.subscribe());
-                let post = Post { node, partition, slot, services, population, stop };
+                let ledger = served.ledger.clone();
+                let post = Post { node, partition, slot, services, population, ledger, stop };
                 drop(self.scope.spawn(attend(post, service.open, service.options.clone(), service.settings.clone())));
             }
         }
+    }
+
+    /// Hands what was counted of actors since the last time to the recorder of the process, if it has one, and sees to it that
+    /// it is measured how long things take. To be called at the start, and then about every second.
+    pub fn publish_metrics(&self) {
+        let actors = self.services.values().filter(|known| known.service.kind == ServiceKind::Actors);
+        actors.for_each(|known| known.ledger.publish(known.service.name));
     }
 
     /// Starts pools of workers, which reach others by `router`. To be called once, before [`serve`](Directory::serve).

@@ -15,12 +15,14 @@
 //! | `call` | proxies, arguments and results, call chains, the current turn, carrying a turn out |
 //! | `actor` | what authors of actors use, and the turns, state and output gate behind it |
 //! | `service` | stateful services: one object per partition |
+//! | `observe` | what is counted, timed, reported and traced of actors |
 //! | `worker` | worker pools: instances without state or identity, as many as there is work for |
 //!
 //! This room does not know sockets, configuration files or the cluster.
 
 mod actor;
 mod call;
+mod observe;
 mod service;
 mod worker;
 

@@ -9,6 +9,7 @@ use crate::actor::activation::ActorOptions;
 use crate::actor::population::Population;
 use crate::actor::settings::ActorSettings;
 use crate::backoff::Backoff;
+use crate::observe::ledger::Ledger;
 use crate::router::Services;
 use crate::service::activation::{Open, Place};
 use crate::slot::{Occupant, Slot};
@@ -21,6 +22,8 @@ pub(crate) struct Post {
     pub(crate) services: Services,
     /// All actors of the service on this node, if it consists of actors.
     pub(crate) population: Arc<Population>,
+    /// What is counted of the actors of the service on this node.
+    pub(crate) ledger: Arc<Ledger>,
     /// True once the node is to stop.
     pub(crate) stop: watch::Receiver<bool>,
 }
@@ -58,6 +61,7 @@ pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions, se
                 settings: settings.clone(),
                 population: post.population.clone(),
                 audience: post.slot.audience().clone(),
+                ledger: post.ledger.clone(),
             }) => opened,
         };
         match opened {

@@ -4,6 +4,9 @@
 //! to nothing. A node installs a recorder for Prometheus when it has an admin address. Handles are bound to the recorder
 //! that is there when they are made, so they are made when a node starts and kept, never looked up per call.
 //!
+//! Calls are all counted. How long they take is measured only while the process has a recorder, and for at most 1,024 calls of a method
+//! per second and thread: up to that rate the counts of histograms are those of the calls, and beyond they are a sample.
+//!
 //! Labels: `actor` is the name of an actor type, `method` one of its methods, `set` a replica set such as `persisted-3`. Nothing
 //! is labelled by the id of an actor, because a series per actor would be without a bound.
 
@@ -18,7 +21,7 @@ pub const ACTOR_INVOCATIONS: &str = "mainstay_actor_invocations_total";
 pub const ACTOR_FAILURES: &str = "mainstay_actor_failures_total";
 /// How long turns took, from the start of the method to its end, by actor type and method.
 pub const ACTOR_TURN: &str = "mainstay_actor_turn_seconds";
-/// How long calls waited for their turn, by actor type.
+/// How long calls waited in line for their turn, by actor type. Those that found their actor idle are not in it.
 pub const ACTOR_TURN_WAIT: &str = "mainstay_actor_turn_wait_seconds";
 /// Calls that wait for their turn now, by actor type.
 pub const ACTOR_CALLS_WAITING: &str = "mainstay_actor_calls_waiting";
@@ -26,7 +29,7 @@ pub const ACTOR_CALLS_WAITING: &str = "mainstay_actor_calls_waiting";
 pub const ACTOR_MAILBOX_FULL: &str = "mainstay_actor_mailbox_full_total";
 /// Turns that took longer than `slow_turn`, by actor type and method.
 pub const ACTOR_SLOW_TURNS: &str = "mainstay_actor_slow_turns_total";
-/// Calls that were admitted and have no answer yet, by actor type.
+/// Calls that were admitted, were not answered at once and have no answer yet, by actor type.
 pub const ACTOR_REQUESTS_OUTSTANDING: &str = "mainstay_actor_requests_outstanding";
 /// How long calls took from their arrival to their answer, commit included, by actor type and method.
 pub const ACTOR_REQUEST: &str = "mainstay_actor_request_seconds";
@@ -103,13 +106,13 @@ const fn histogram(name: &'static str, about: &'static str) -> Described {
 pub const ALL: &[Described] = &[
     counter(ACTOR_INVOCATIONS, "Calls that were begun"),
     counter(ACTOR_FAILURES, "Turns that ended with an error or a panic"),
-    histogram(ACTOR_TURN, "How long turns took"),
-    histogram(ACTOR_TURN_WAIT, "How long calls waited for their turn"),
+    histogram(ACTOR_TURN, "How long turns took (a sample above 1024 calls per second and thread)"),
+    histogram(ACTOR_TURN_WAIT, "How long calls that had to wait waited for their turn (a sample, as turns)"),
     gauge(ACTOR_CALLS_WAITING, "Calls that wait for their turn"),
     counter(ACTOR_MAILBOX_FULL, "Calls refused because the mailbox was full"),
     counter(ACTOR_SLOW_TURNS, "Turns that took longer than slow_turn"),
     gauge(ACTOR_REQUESTS_OUTSTANDING, "Calls admitted and not answered"),
-    histogram(ACTOR_REQUEST, "How long calls took from arrival to answer, commit included"),
+    histogram(ACTOR_REQUEST, "How long calls took from arrival to answer, commit included (a sample, as turns)"),
     histogram(ACTOR_STATE_SAVE, "How long it took to save what a turn changed"),
     histogram(ACTOR_STATE_LOAD, "How long it took to load state"),
     histogram(ACTOR_ACTIVATION, "How long activations took"),
@@ -127,6 +130,12 @@ pub const ALL: &[Described] = &[
     counter(LOG_FLUSHES, "Synced writes of the node log"),
     histogram(LOG_FLUSH, "How long a synced write of the node log took"),
 ];
+
+/// True if the process has a recorder, so that it is worth while to measure. What stands in for one that is not there has
+/// nothing to remember, and so no size.
+pub(crate) fn is_recorded() -> bool {
+    metrics::with_recorder(|recorder| size_of_val(recorder) > 0)
+}
 
 /// Tells the recorder of the process what each metric means. To be called once, after the recorder was installed.
 pub fn describe() {

@@ -12,23 +12,23 @@ use crate::transaction::Transaction;
 /// cannot yet show that of an async closure with a borrowed argument.
 #[derive(Debug)]
 pub struct Attempt {
-    /// Empty only while it is dropped.
-    transaction: Option<Transaction>,
-    returned: Arc<Mutex<Option<Transaction>>>,
+    /// Empty only while it is dropped. In a box, because it goes from hand to hand.
+    transaction: Option<Box<Transaction>>,
+    returned: Arc<Mutex<Option<Box<Transaction>>>>,
 }
 
 /// Where the transaction comes back when the body is done with it.
-pub(crate) struct Returned(Arc<Mutex<Option<Transaction>>>);
+pub(crate) struct Returned(Arc<Mutex<Option<Box<Transaction>>>>);
 
 impl Attempt {
     pub(crate) fn new(transaction: Transaction) -> (Self, Returned) {
         let returned = Arc::default();
-        (Self { transaction: Some(transaction), returned: Arc::clone(&returned) }, Returned(returned))
+        (Self { transaction: Some(Box::new(transaction)), returned: Arc::clone(&returned) }, Returned(returned))
     }
 }
 
 impl Returned {
-    pub(crate) fn take(&self) -> Option<Transaction> {
+    pub(crate) fn take(&self) -> Option<Box<Transaction>> {
         self.0.lock().take()
     }
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use mainstay_core::contract::{Limits, Unknown};
 use mainstay_core::time::{self, WallTime};
 use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_replica::Object;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -31,6 +32,12 @@ pub(crate) struct Parts {
     unknown: Option<Arc<Unknown>>,
     /// The value, of whatever type it was last read or written as.
     value: Arc<dyn Any + Send + Sync>,
+}
+
+impl Object for Parts {
+    fn bytes(&self) -> &[u8] {
+        &self.raw
+    }
 }
 
 /// The first byte of a stored entry: the version in the upper half, what follows in the lower.
@@ -100,6 +107,17 @@ impl Entry {
     pub(crate) fn opaque(raw: Bytes) -> Result<Self> {
         let expires = expiry_of(&raw)?;
         Ok(Self::new(raw, expires, None, Arc::new(Opaque)))
+    }
+
+    /// What a store in memory keeps of it: all.
+    pub(crate) fn object(&self) -> Arc<dyn Object> {
+        self.parts.clone()
+    }
+
+    /// The entry that [`object`](Entry::object) gave; `None` for one of somebody else.
+    pub(crate) fn of_object(object: Arc<dyn Object>) -> Option<Self> {
+        let object: Arc<dyn Any + Send + Sync> = object;
+        object.downcast().ok().map(|parts| Self { parts })
     }
 
     /// The value, decoded again if it was last used as another version of its type.

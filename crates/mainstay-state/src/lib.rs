@@ -33,6 +33,7 @@ mod expiry;
 mod layout;
 mod lock;
 mod writes;
+mod written;
 
 #[cfg(feature = "planted-bugs")]
 pub mod planted;

@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     pub(crate) partition: Partition,
     /// The one in which this was opened: commits and reads of another are not ours.
     pub(crate) epoch: Epoch,
+    /// The partition is of level none: all of its state is in this process.
+    pub(crate) is_local: bool,
     pub(crate) locks: LockTable,
     pub(crate) cache: ValueCache,
     pub(crate) registry: Registry,
@@ -97,6 +99,7 @@ impl StateManager {
             cache: ValueCache::new(options.cache_bytes),
             registry: Registry::default(),
             gates: GateSet::load(&snapshot)?,
+            is_local: partition.level() == Level::None,
             history: AtomicBool::new(partition.level() != Level::None),
             expiry: Arc::default(),
             options,
@@ -169,6 +172,11 @@ impl Shared {
     /// Whether the values that a commit replaces go along for those who watch.
     pub(crate) fn keeps_history(&self) -> bool {
         self.history.load(Ordering::Relaxed)
+    }
+
+    /// Whether the store is to keep values of so many bytes decoded, in the place of the cache.
+    pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
+        self.is_local && self.partition.object_bytes().saturating_add(bytes as u64) <= self.options.cache_bytes
     }
 
     /// The state as of now.

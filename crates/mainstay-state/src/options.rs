@@ -16,6 +16,9 @@ pub struct StateOptions {
     /// How long an operation waits for its locks unless told otherwise.
     pub lock_timeout: Duration,
     /// The most bytes of values that are kept decoded, for reads that cost no decoding.
+    ///
+    /// On level none, where all state is in memory, values are kept decoded beside their bytes as long as those of all
+    /// partitions that share a set count for less than this; the last values read of the others are kept here as well.
     pub cache_bytes: u64,
     /// How `transact` tries again.
     pub retry: RetryOptions,

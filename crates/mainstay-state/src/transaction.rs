@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::time::{self, Duration, Instant, WallTime};
-use mainstay_core::{Error, ErrorKind, Level, Result, SequenceNumber};
-use mainstay_replica::Snapshot;
+use mainstay_core::{Error, ErrorKind, Result, SequenceNumber};
+use mainstay_replica::{Held, Snapshot};
 
 use crate::commit::Committing;
 use crate::entry::{Entry, Value};
@@ -94,9 +94,12 @@ impl Transaction {
         }
         let mut batch = self.shared.partition.batch();
         batch.in_epoch(self.shared.epoch);
+        if self.shared.has_room_for(self.writes.bytes()) {
+            self.writes.keep_objects();
+        }
         self.writes.fill(&mut batch, self.shared.keeps_history());
         let partition = self.shared.partition.clone();
-        if partition.level() == Level::None {
+        if self.shared.is_local {
             // Never waits, so nobody can drop it half way.
             let outcome = partition.commit(batch).await;
             self.conclude(outcome.is_ok());
@@ -221,10 +224,23 @@ impl Transaction {
     /// What is committed of an entry. Its lock is held.
     pub(crate) fn committed<V: Value>(&self, key: &Bytes) -> Result<Option<Entry>> {
         self.shared.check()?;
-        if let Some(entry) = self.shared.cache.get(key) {
+        let shared = &*self.shared;
+        if shared.is_local {
+            // Where the state is in memory anyway, looking there first is one look instead of two.
+            match shared.partition.held(key)? {
+                None => return Ok(None),
+                Some(Held::Bytes(_)) => {}
+                Some(Held::Object(object)) => {
+                    if let Some(entry) = Entry::of_object(object) {
+                        return Ok(Some(entry));
+                    }
+                }
+            }
+        }
+        if let Some(entry) = shared.cache.get(key) {
             return Ok(Some(entry));
         }
-        let Some(raw) = self.shared.partition.get(key)? else { return Ok(None) };
+        let Some(raw) = shared.partition.get(key)? else { return Ok(None) };
         let entry = Entry::decode::<V>(raw)?;
         self.shared.cache.put(key, entry.clone());
         Ok(Some(entry))

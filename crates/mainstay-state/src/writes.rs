@@ -1,28 +1,37 @@
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_replica::{Batch, prefix_successor};
+use smallvec::SmallVec;
 
 use crate::cache::ValueCache;
 use crate::entry::Entry;
 use crate::layout::{self, CollectionId};
 use crate::options::TRANSACTION_BYTES_MAX;
+use crate::written::Written;
 
 /// What a transaction has written and not yet committed.
 #[derive(Default)]
 pub(crate) struct Writes {
-    entries: BTreeMap<Bytes, Write>,
+    entries: Written,
+    /// How many entries more, or fewer, each collection has.
+    lengths: SmallVec<[(CollectionId, i64); 1]>,
+    /// What few transactions write.
+    others: Option<Box<Others>>,
+    bytes: usize,
+    /// The store keeps the new entries as they are, and not their bytes alone.
+    keeps_objects: bool,
+}
+
+#[derive(Default)]
+struct Others {
     /// Keys that are not entries of a collection: records of the registry and of gates.
     records: BTreeMap<Bytes, Option<Bytes>>,
     /// Items of queues, in order; they get their keys when they are committed.
     items: BTreeMap<CollectionId, VecDeque<Entry>>,
-    /// How many entries more, or fewer, each collection has.
-    lengths: BTreeMap<CollectionId, i64>,
     /// Collections whose entries were all removed before anything else that stands here.
     cleared: Vec<CollectionId>,
-    bytes: usize,
 }
 
 /// A change of one entry.
@@ -36,9 +45,19 @@ pub(crate) struct Write {
 impl Writes {
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
-            && self.records.is_empty()
-            && self.items.values().all(VecDeque::is_empty)
-            && self.cleared.is_empty()
+            && self.others.as_ref().is_none_or(|others| {
+                others.records.is_empty() && others.items.values().all(VecDeque::is_empty) && others.cleared.is_empty()
+            })
+    }
+
+    /// What all of it counts for, with what it replaces.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Has the store keep the new entries decoded.
+    pub(crate) fn keep_objects(&mut self) {
+        self.keeps_objects = true;
     }
 
     /// What the transaction has made of an entry; `None` if it has not touched it.
@@ -46,17 +65,18 @@ impl Writes {
         if let Some(write) = self.entries.get(key) {
             return Some(write.new.as_ref());
         }
-        let collection = layout::collection_of(key)?;
-        self.cleared.contains(&collection).then_some(None)
+        // Most transactions clear nothing.
+        let cleared = &self.others.as_ref()?.cleared;
+        cleared.contains(&layout::collection_of(key)?).then_some(None)
     }
 
     /// What the transaction has made of a record; `None` if it has not touched it.
     pub(crate) fn record(&self, key: &Bytes) -> Option<Option<&Bytes>> {
-        self.records.get(key).map(Option::as_ref)
+        self.others.as_ref()?.records.get(key).map(Option::as_ref)
     }
 
     pub(crate) fn put_record(&mut self, key: Bytes, record: Option<Bytes>) {
-        self.records.insert(key, record);
+        self.others.get_or_insert_default().records.insert(key, record);
     }
 
     /// Changes an entry of a collection. `committed` is what the store has, expired or not; it does not matter if the
@@ -75,7 +95,7 @@ impl Writes {
                 before
             }
             None => {
-                let committed = committed.filter(|_| !self.cleared.contains(&collection));
+                let committed = committed.filter(|_| !self.is_cleared(collection));
                 let before = i64::from(committed.is_some());
                 // Removing what is not there is no change.
                 if committed.is_some() || new.is_some() {
@@ -85,7 +105,7 @@ impl Writes {
             }
         };
         if after != before {
-            *self.lengths.entry(collection).or_default() += after - before;
+            self.change_length(collection, after - before);
         }
         Ok(())
     }
@@ -93,21 +113,21 @@ impl Writes {
     /// Puts an item at the end of a queue.
     pub(crate) fn push(&mut self, collection: CollectionId, item: Entry) -> Result<()> {
         self.charge(cost(&[], Some(&item)))?;
-        *self.lengths.entry(collection).or_default() += 1;
-        self.items.entry(collection).or_default().push_back(item);
+        self.change_length(collection, 1);
+        self.others.get_or_insert_default().items.entry(collection).or_default().push_back(item);
         Ok(())
     }
 
     /// Takes back the first item that this transaction has put into a queue.
     pub(crate) fn pop(&mut self, collection: CollectionId) -> Option<Entry> {
-        let item = self.items.get_mut(&collection)?.pop_front()?;
-        *self.lengths.entry(collection).or_default() -= 1;
+        let item = self.others.as_mut()?.items.get_mut(&collection)?.pop_front()?;
+        self.change_length(collection, -1);
         Some(item)
     }
 
     /// The items that this transaction has put into a queue, in order.
     pub(crate) fn items(&self, collection: CollectionId) -> impl DoubleEndedIterator<Item = &Entry> {
-        self.items.get(&collection).into_iter().flatten()
+        self.others.iter().filter_map(move |others| others.items.get(&collection)).flatten()
     }
 
     /// Removes all entries of a collection, those that this transaction has written too.
@@ -116,28 +136,39 @@ impl Writes {
         for key in written {
             self.entries.remove(&key);
         }
-        self.items.remove(&collection);
-        self.lengths.remove(&collection);
-        if !self.cleared.contains(&collection) {
-            self.cleared.push(collection);
+        self.lengths.retain(|(other, _)| *other != collection);
+        let others = self.others.get_or_insert_default();
+        others.items.remove(&collection);
+        if !others.cleared.contains(&collection) {
+            others.cleared.push(collection);
         }
     }
 
     pub(crate) fn is_cleared(&self, collection: CollectionId) -> bool {
-        self.cleared.contains(&collection)
+        self.cleared().contains(&collection)
+    }
+
+    fn cleared(&self) -> &[CollectionId] {
+        self.others.as_ref().map_or(&[], |others| &others.cleared)
     }
 
     /// By how much this transaction changes the number of entries of a collection, after a clear if there was one.
     pub(crate) fn length_change(&self, collection: CollectionId) -> i64 {
-        self.lengths.get(&collection).copied().unwrap_or(0)
+        self.lengths.iter().find(|(other, _)| *other == collection).map_or(0, |(_, change)| *change)
+    }
+
+    fn change_length(&mut self, collection: CollectionId, by: i64) {
+        match self.lengths.iter_mut().find(|(other, _)| *other == collection) {
+            Some((_, change)) => *change += by,
+            None => self.lengths.push((collection, by)),
+        }
     }
 
     /// The changes of a collection's entries, in order.
     pub(crate) fn of(&self, collection: CollectionId) -> impl DoubleEndedIterator<Item = (&Bytes, &Write)> {
         let start = layout::entry_prefix(collection);
         let end = prefix_successor(&start);
-        let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        self.entries.range::<[u8], _>((Bound::Included(&start[..]), end))
+        self.entries.range(&start, end.as_deref())
     }
 
     fn charge(&mut self, bytes: usize) -> Result<()> {
@@ -157,19 +188,20 @@ impl Writes {
 
     /// Writes everything into a batch. With `history`, the values that are replaced go along for those who watch.
     pub(crate) fn fill(&self, batch: &mut Batch, history: bool) {
-        for collection in &self.cleared {
+        for collection in self.cleared() {
             for prefix in [layout::entry_prefix(*collection), layout::expiry_prefix(*collection)] {
                 batch.delete_range(&prefix, prefix_successor(&prefix).as_deref());
             }
             batch.delete(&layout::length(*collection));
         }
-        for (key, record) in &self.records {
+        let (records, items) = self.others.as_ref().map(|others| (&others.records, &others.items)).unzip();
+        for (key, record) in records.into_iter().flatten() {
             match record {
                 Some(record) => batch.put(key, record),
                 None => batch.delete(key),
             };
         }
-        for (key, write) in &self.entries {
+        for (key, write) in self.entries.iter() {
             if let Some(old) = &write.old {
                 if history {
                     batch.note(&old.raw);
@@ -182,7 +214,11 @@ impl Writes {
             }
             match &write.new {
                 Some(new) => {
-                    batch.put(key, &new.raw);
+                    if self.keeps_objects {
+                        batch.put_object(key, &new.object());
+                    } else {
+                        batch.put(key, &new.raw);
+                    }
                     if let Some(at) = new.expires {
                         batch.put(&layout::expiry(at, key), &[]);
                     }
@@ -190,7 +226,7 @@ impl Writes {
                 None => _ = batch.delete(key),
             }
         }
-        for (collection, items) in &self.items {
+        for (collection, items) in items.into_iter().flatten() {
             // Fewer than a number has room for, because of TRANSACTION_BYTES_MAX.
             for (number, item) in (0u32..).zip(items) {
                 batch.put_stamped(&layout::entry_prefix(*collection), &number.to_be_bytes(), &item.raw);
@@ -205,21 +241,23 @@ impl Writes {
 
     /// Forgets what is known of the entries whose change may or may not have been committed.
     pub(crate) fn forget(self, cache: &ValueCache) {
-        for collection in &self.cleared {
+        for collection in self.cleared() {
             cache.clear(*collection);
         }
-        for key in self.entries.keys() {
+        for (key, _) in self.entries.iter() {
             cache.remove(key);
         }
     }
 
     /// Keeps the values that are now committed for those who read them next.
     pub(crate) fn settle(self, cache: &ValueCache) {
-        for collection in &self.cleared {
+        for collection in self.cleared() {
             cache.clear(*collection);
         }
-        for (key, write) in self.entries {
+        for (key, write) in self.entries.into_iter() {
             match write.new {
+                // Whoever finds an object in the store does not ask the cache, and whatever replaces it by bytes tells it.
+                Some(_) if self.keeps_objects => {}
                 Some(entry) => cache.put(&key, entry),
                 None => cache.remove(&key),
             }

@@ -9,6 +9,9 @@ pub mod collections {}
 #[doc = include_str!("../../../docs/guide/configuration.md")]
 pub mod configuration {}
 
+#[doc = include_str!("../../../docs/guide/observability.md")]
+pub mod observability {}
+
 /// The page that everybody reads first; its example is compiled with the others.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -1,6 +1,7 @@
 //! A process is killed while many actors are called: every acknowledged call is there afterwards, and a call that is
 //! repeated with its key is there once.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "these are tests of applications, which use tokio as it is")]
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -50,7 +51,7 @@ impl Diary for DiaryActor {
 
 /// Every third caller writes to one actor, so that turns of one actor overlap with commits.
 fn whom(node: &Node, caller: u64, number: u64) -> DiaryRef {
-    let id = if caller % 3 == 0 { 0 } else { 1 + (caller * 31 + number) % (ACTORS - 1) };
+    let id = if caller.is_multiple_of(3) { 0 } else { 1 + (caller * 31 + number) % (ACTORS - 1) };
     node.actor(id.cast_signed()).unwrap()
 }
 

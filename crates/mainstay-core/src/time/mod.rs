@@ -8,9 +8,11 @@
 use std::future::Future;
 
 mod clock;
+mod coarse;
 mod wall;
 
 pub use clock::{start_thread_wall, wall};
+pub use coarse::{Coarse, coarse};
 pub use wall::WallTime;
 
 pub use std::time::Duration;

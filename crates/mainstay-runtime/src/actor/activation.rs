@@ -9,7 +9,7 @@ use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::ActorStore;
 
 use crate::actor::Actor;
-use crate::actor::alarm::{Alarm, Bell};
+use crate::actor::alarm::Alarm;
 use crate::actor::hall::{Hall, HallCore};
 use crate::service::activation::{Activation, Place, Tasks};
 use crate::slot::{Opened, Tenant};

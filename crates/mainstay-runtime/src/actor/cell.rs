@@ -19,6 +19,7 @@ use crate::actor::work;
 use crate::call::arrival::Call;
 use crate::call::contract::Outcome;
 use crate::call::host::{ExclusiveHost, ExclusiveMethod, Host, SharedMethod, Start};
+use crate::observe::waiting::refused;
 
 /// How many waiting calls one that has ended carries out, before it leaves the rest to a task of their own: its caller
 /// waits meanwhile.
@@ -136,7 +137,6 @@ impl<T: Actor> ActorCell<T> {
 
     fn overloaded(&self, call: &Call) -> Error {
         let waiting = self.site.hall.settings.mailbox;
-        tracing::warn!(actor = %self.site, method = call.method.name(), waiting, "the mailbox is full");
         Error::new(
             ErrorKind::Overloaded,
             format!(
@@ -171,6 +171,16 @@ impl<T: Actor> ActorCell<T> {
         chain.refuse_cycle(&self.site, call.method.name()).err()
     }
 
+    /// Ends a call that may not wait in line.
+    fn refuse<R, M>(&self, inner: MutexGuard<'_, Inner<T>>, call: &Call, error: Error) -> Start<R, M> {
+        // Whoever listens to warnings may call actors.
+        drop(inner);
+        if error.kind() == ErrorKind::Overloaded {
+            refused(&self.site, call);
+        }
+        Start::Refused(error)
+    }
+
     /// True if nobody has it or waits for it, and it was last used before a stamp or is not active.
     pub(crate) fn is_idle(&self, before: u64) -> bool {
         let mut inner = self.inner.lock();
@@ -203,14 +213,19 @@ impl<T: Actor> ActorCell<T> {
     }
 
     /// Drops an idle object that a failed commit has made worthless, and with it what it has started.
-    pub(crate) fn shed(&self) {
+    pub(crate) fn shed(self: &Arc<Self>) {
         let failures = self.site.gate.failures();
         let mut inner = self.inner.lock();
-        let is_stale = inner.object.as_ref().is_some_and(|object| object.failures != failures);
-        let stale = if is_stale && inner.running == Running::Nobody { inner.object.take() } else { None };
+        if inner.object.as_ref().is_none_or(|object| object.failures == failures) {
+            return;
+        }
+        let Some(mut held) = inner.take(self, false) else { return };
         drop(inner);
-        // Outside of the lock, because it runs code of others.
-        drop(stale);
+        // Before anybody can make the next one.
+        drop(held.object.take());
+        if held.give_back() {
+            drop(self.site.hall.scope.spawn(self.clone().drained()));
+        }
     }
 
     /// Lets the actor of a closed place go.
@@ -305,6 +320,11 @@ impl<T: Actor> Held<T> {
 
     pub(crate) fn is_exclusive(&self) -> bool {
         self.is_exclusive
+    }
+
+    /// How many commits had failed when the object was read.
+    pub(crate) fn failures(&self) -> u64 {
+        self.object.as_ref().map_or_else(|| self.cell.site.gate.failures(), |object| object.failures)
     }
 
     /// True if there is an object, and it is what is stored.
@@ -442,10 +462,10 @@ impl<T: Actor> Host for ActorCell<T> {
             return Start::Turn(Box::pin(work::shared_call(held, method, call)));
         }
         if let Some(error) = self.refusal(&inner, &call) {
-            return Start::Refused(error);
+            return self.refuse(inner, &call, error);
         }
         let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(Box::new(SharedLetter::new(method, call, reply)));
+        inner.queue.push_back(Box::new(SharedLetter::new(method, call, reply, &self.site)));
         Start::Queued(queued)
     }
 }
@@ -468,10 +488,10 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
             return Start::Turn(Box::pin(work::exclusive_call(held, method, call)));
         }
         if let Some(error) = self.refusal(&inner, &call) {
-            return Start::Refused(error);
+            return self.refuse(inner, &call, error);
         }
         let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(Box::new(ExclusiveLetter::new(method, call, reply)));
+        inner.queue.push_back(Box::new(ExclusiveLetter::new(method, call, reply, &self.site)));
         Start::Queued(queued)
     }
 }

@@ -52,7 +52,8 @@ pub trait Actor: Send + Sync + Sized + 'static {
     /// Whatever keeps its state from being read.
     fn restore(&mut self, opening: &ActorOpening<'_>) -> Result<()>;
 
-    /// Saves in the middle of a method what has changed so far. When this returns `Ok`, that is durable, whatever becomes of
+    /// Saves in the middle of a method what has changed so far: fields, dynamic state, and the reminders and the like that the
+    /// turn has set up. When this returns `Ok`, that is durable, whatever becomes of
     /// the rest of the turn. If it fails, memory is as it is stored: the changes since the last save are gone.
     ///
     /// # Errors

@@ -96,7 +96,7 @@ async fn carry_out<T: Actor>(held: Held<T>, reminder: Reminder, errand: Errand) 
         Ok(false) => Finished { answer: Answer::Now(Ok(())), hold: site.gate.hold(&site, site.gate.failures()) },
         Ok(true) => match errand {
             Errand::Fire => {
-                let call = Call { method: &REMIND, chain: None, deadline: Deadline::never(), key: None };
+                let call = Call::own(&REMIND, &site);
                 return work::exclusive_turn::<T, Result<()>, _>(held, Handling { reminder }, call).await;
             }
             Errand::Replace(next) => replace(&site, &reminder, next).await,

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::actor::event::departure;
 use crate::actor::site::Site;
+use crate::observe::storage::saving;
 
 /// What leaves an actor once the turn that made it is durable; it is told if it never will be.
 pub(crate) type Output = Box<dyn FnOnce(Result<()>) + Send>;
@@ -135,7 +136,7 @@ impl Gate {
                     }
                 }
             };
-            let committed = site.hall.commit(&writes).await;
+            let committed = saving(&site, site.hall.commit(&writes)).await;
             drop(writes);
             let ended = match committed {
                 Ok(_) => gate.inner.lock().under_way.take().into_iter().collect::<Vec<_>>(),

@@ -27,6 +27,7 @@ use crate::actor::settings::ActorSettings;
 use crate::actor::site::Site;
 use crate::call::arrival::Deadline;
 use crate::interfaces::Interfaces;
+use crate::observe::ledger::Ledger;
 use crate::router::{Address, Services};
 use crate::service::activation::Place;
 
@@ -55,6 +56,8 @@ pub(crate) struct HallCore {
     pub(crate) scope: Scope,
     /// All actors of the type on this node.
     pub(crate) population: Arc<Population>,
+    /// What is counted of the type on this node.
+    pub(crate) ledger: Arc<Ledger>,
     /// How many actors are in memory here.
     pub(crate) active: AtomicU64,
     /// What an actor in memory is counted for beside its state: the object, its place and the entry in the table.
@@ -69,7 +72,7 @@ pub(crate) struct HallCore {
 
 impl HallCore {
     pub(crate) fn new(place: Place, store: ActorStore, scope: Scope, is_remindable: bool) -> Self {
-        let Place { address, partition, epoch, services, options, settings, population, audience } = place;
+        let Place { address, partition, epoch, services, options, settings, population, audience, ledger } = place;
         let level = partition.level();
         let ActorOptions { overlap, faults } = options;
         let store = ArcSwapOption::from_pointee(store);
@@ -85,6 +88,7 @@ impl HallCore {
             faults,
             scope,
             population,
+            ledger,
             active: AtomicU64::new(0),
             overhead_bytes: 0,
             table: Weak::<()>::new(),

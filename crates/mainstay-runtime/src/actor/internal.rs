@@ -27,9 +27,9 @@ where
     T: Actor,
     F: for<'a> FnOnce(&'a mut T) -> TurnFuture<'a> + Send + 'static,
 {
-    let mut deadline = Deadline::never();
-    let call = Call { method, chain: None, deadline, key: None };
     let site = cell.site().clone();
+    let call = Call::own(method, &site);
+    let mut deadline = Deadline::never();
     let subject = Subject { method: method.name(), whom: &*site };
     let finished = match cell.clone().exclusive::<Result<()>, _>(Work { work, target: PhantomData }, call) {
         Start::Turn(turn) => carry_out(turn, Ground::Actor(site.clone()), &subject, &mut deadline).await,

@@ -7,11 +7,13 @@ use tokio::sync::oneshot;
 
 use crate::actor::Actor;
 use crate::actor::cell::{Held, LetterTurn};
+use crate::actor::site::Site;
 use crate::actor::work;
 use crate::call::arrival::Call;
 use crate::call::contract::Outcome;
 use crate::call::finished::Finished;
 use crate::call::host::{ExclusiveMethod, Queued, SharedMethod};
+use crate::observe::waiting::Waiting;
 
 /// Something that waits for its turn of an actor.
 pub(crate) trait Letter<T: Actor>: Send {
@@ -75,6 +77,7 @@ pub(crate) struct ExclusiveLetter<R: Outcome, M> {
     method: M,
     call: Call,
     reply: ReplyTo<R::Reply>,
+    waiting: Waiting,
     result: PhantomData<fn() -> R>,
 }
 
@@ -83,18 +86,19 @@ pub(crate) struct SharedLetter<R: Outcome, M> {
     method: M,
     call: Call,
     reply: ReplyTo<R::Reply>,
+    waiting: Waiting,
     result: PhantomData<fn() -> R>,
 }
 
 impl<R: Outcome, M> ExclusiveLetter<R, M> {
-    pub(crate) fn new(method: M, call: Call, reply: ReplyTo<R::Reply>) -> Self {
-        Self { method, call, reply, result: PhantomData }
+    pub(crate) fn new(method: M, call: Call, reply: ReplyTo<R::Reply>, site: &Arc<Site>) -> Self {
+        Self { method, waiting: Waiting::new(site, &call), call, reply, result: PhantomData }
     }
 }
 
 impl<R: Outcome, M> SharedLetter<R, M> {
-    pub(crate) fn new(method: M, call: Call, reply: ReplyTo<R::Reply>) -> Self {
-        Self { method, call, reply, result: PhantomData }
+    pub(crate) fn new(method: M, call: Call, reply: ReplyTo<R::Reply>, site: &Arc<Site>) -> Self {
+        Self { method, waiting: Waiting::new(site, &call), call, reply, result: PhantomData }
     }
 }
 
@@ -112,7 +116,8 @@ impl<T: Actor, R: Outcome, M: ExclusiveMethod<T, R>> Letter<T> for ExclusiveLett
     }
 
     fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn {
-        let Self { method, call, reply, .. } = *self;
+        let Self { method, call, reply, waiting, .. } = *self;
+        waiting.over();
         Box::pin(async move {
             let finished = work::exclusive_turn(held, method, call).await;
             reply.send(finished);
@@ -138,7 +143,8 @@ impl<T: Actor, R: Outcome, M: SharedMethod<T, R>> Letter<T> for SharedLetter<R, 
     }
 
     fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn {
-        let Self { method, call, reply, .. } = *self;
+        let Self { method, call, reply, waiting, .. } = *self;
+        waiting.over();
         Box::pin(async move {
             let finished = work::shared_turn(held, method, call).await;
             reply.send(finished);

@@ -23,6 +23,7 @@ pub(crate) struct Presence {
 impl Presence {
     fn new(site: Arc<Site>) -> Self {
         site.hall.entered();
+        site.hall.ledger.entered();
         Self { site }
     }
 }
@@ -31,5 +32,6 @@ impl Drop for Presence {
     fn drop(&mut self) {
         self.site.unload();
         self.site.hall.left();
+        self.site.hall.ledger.left();
     }
 }

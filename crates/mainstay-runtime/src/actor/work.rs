@@ -22,6 +22,8 @@ use crate::call::current::{Current, TurnKind};
 use crate::call::finished::{Answer, Finished};
 use crate::call::host::{ExclusiveMethod, SharedMethod};
 use crate::call::turn::panic_text;
+use crate::observe::storage::loading;
+use crate::observe::turn::TurnWatch;
 
 /// A call that has the actor to itself, and what waits behind it.
 pub(crate) async fn exclusive_call<T, R, M>(held: Held<T>, method: M, call: Call) -> Finished<R::Reply>
@@ -73,37 +75,40 @@ where
     shared(held, method, call).await.0
 }
 
-async fn exclusive<T, R, M>(mut held: Held<T>, method: M, call: Call) -> (Finished<R::Reply>, bool)
+async fn exclusive<T, R, M>(mut held: Held<T>, method: M, mut call: Call) -> (Finished<R::Reply>, bool)
 where
     T: Actor,
     R: Outcome,
     M: ExclusiveMethod<T, R>,
 {
     let site = held.site().clone();
+    let mut watch = TurnWatch::begin(&site, &mut call);
     let mut writes = None;
     if !held.is_fresh() {
         // In a box of its own, because it is large and rare.
-        match Box::pin(activate(&mut held)).await {
+        match Box::pin(watch.activating(activate(&mut held))).await {
             Ok(changed) => writes = changed,
             Err(error) => return (Finished::failed(error), held.give_back()),
         }
     }
-    let Call { method: called, chain, deadline, key } = call;
-    let failures = site.gate.failures();
+    let Call { method: called, chain, deadline, key, .. } = call;
+    // As of when the object was read: a commit that has failed since is one that the turn stands on.
+    let failures = held.failures();
     if let Some(key) = &key {
         match known_answer::<R::Reply>(&site, key, called.name()) {
             Ok(None) => {}
             Ok(Some(reply)) => {
+                watch.succeed();
                 let hold = submit(&site, failures, writes, Vec::new()).await;
                 return (Finished { answer: Answer::Now(reply), hold }, held.give_back());
             }
             Err(error) => return (Finished::failed(error), held.give_back()),
         }
     }
-    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline));
+    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline).seeing(held.failures()));
     let Some(actor) = held.actor_mut() else { return (Finished::failed(missing(&site)), held.give_back()) };
     let info = TurnInfo { method: called.name(), is_exclusive: true };
-    let outcome = in_turn(&mut current, async {
+    let running = async {
         if let Some(hooks) = &T::LIFECYCLE {
             (hooks.before)(actor, info).await?;
         }
@@ -114,8 +119,8 @@ where
             (hooks.after)(actor, info).await?;
         }
         Ok::<R, Error>(outcome)
-    })
-    .await;
+    };
+    let outcome = in_turn(&mut current, watch.run(running)).await;
     let (outputs, failures, changes) = ended(current);
     let (reply, is_kept) = match outcome {
         Err(panic) => {
@@ -146,6 +151,7 @@ where
         // It may have been read anew in the turn, after a save that failed.
         object.failures = failures;
     }
+    watch.succeed();
     if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
         return deletion::with_turn(held, failures, outputs, reply).await;
     }
@@ -154,6 +160,7 @@ where
         .and_then(|()| seal(&mut held, &mut writes))
         .and_then(|()| record_answer(&site, key.as_deref(), called.name(), &reply, &mut writes));
     if let Err(error) = sealed {
+        watch.fail();
         outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
         undo_sealed(&mut held);
         let known = is_new.then(|| {
@@ -177,17 +184,18 @@ where
     }
 }
 
-async fn shared<T, R, M>(mut held: Held<T>, method: M, call: Call) -> (Finished<R::Reply>, bool)
+async fn shared<T, R, M>(mut held: Held<T>, method: M, mut call: Call) -> (Finished<R::Reply>, bool)
 where
     T: Actor,
     R: Outcome,
     M: SharedMethod<T, R>,
 {
     let site = held.site().clone();
+    let mut watch = TurnWatch::begin(&site, &mut call);
     let mut writes = None;
     if !held.is_fresh() {
         // In a box of its own, because it is large and rare.
-        match Box::pin(activate(&mut held)).await {
+        match Box::pin(watch.activating(activate(&mut held))).await {
             Ok(changed) => writes = changed,
             Err(error) => return (Finished::failed(error), held.give_back()),
         }
@@ -197,11 +205,12 @@ where
         held.cell().clone().drained().await;
     }
     let Call { method: called, chain, deadline, .. } = call;
-    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline).of_kind(TurnKind::Shared));
+    let current = Current::new(Some(site.clone()), called.name(), chain, deadline);
+    let mut current = Some(current.of_kind(TurnKind::Shared).seeing(held.failures()));
     let Some(object) = &held.object else { return (Finished::failed(missing(&site)), held.give_back()) };
     let actor = &object.active.actor;
     let info = TurnInfo { method: called.name(), is_exclusive: false };
-    let outcome = in_turn(&mut current, async {
+    let running = async {
         if let Some(hooks) = &T::LIFECYCLE {
             (hooks.before)(actor, info).await?;
         }
@@ -212,8 +221,8 @@ where
             (hooks.after)(actor, info).await?;
         }
         Ok::<R, Error>(outcome)
-    })
-    .await;
+    };
+    let outcome = in_turn(&mut current, watch.run(running)).await;
     let (outputs, failures, changes) = ended(current);
     let (answer, outputs) = match outcome {
         Err(panic) => {
@@ -236,6 +245,9 @@ where
         outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
         Vec::new()
     });
+    if is_success {
+        watch.succeed();
+    }
     if let Err(error) = gather(&mut writes, changes.filter(|_| is_success)) {
         return (Finished::failed(error), held.give_back());
     }
@@ -297,11 +309,12 @@ async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<B
     if !site.gate.is_known(site)? {
         Seal { site, writes: &mut writes }.writes().mark_known();
     }
-    let mut actor = T::open(&ActorOpening { site, is_undone: false })?;
+    let mut actor = loading(site, || T::open(&ActorOpening { site, is_undone: false }))?;
     if let Some(hooks) = &T::LIFECYCLE {
         let current = Current::new(Some(site.clone()), "activate", None, site.hall.activation_deadline());
         let mut current = Some(current.of_kind(TurnKind::Activation));
-        let outcome = in_turn(&mut current, (hooks.activate)(&mut actor)).await;
+        let mut watch = TurnWatch::of_activation(site);
+        let outcome = in_turn(&mut current, watch.run((hooks.activate)(&mut actor))).await;
         let (outputs, _, changes) = ended(current);
         let is_staged = changes.is_some();
         let result =
@@ -312,6 +325,7 @@ async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<B
             outputs.into_iter().for_each(|output| output(Err(turn_failed(site))));
             return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")).with_source(error));
         }
+        watch.succeed();
         // The turn that comes now looks for it behind the gate, and goes back to it if it fails. That the actor is known is
         // left to the turn's own commit.
         let is_changed = writes.as_ref().is_some_and(|writes| writes.bytes() > 0);

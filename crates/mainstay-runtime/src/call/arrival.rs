@@ -3,7 +3,9 @@ use std::sync::Arc;
 
 use mainstay_core::time::{self, Duration, Instant};
 
+use crate::actor::site::Site;
 use crate::call::chain::Link;
+use crate::observe::trace::Trace;
 
 /// A method of an interface, as messages and measurements name it. `#[interface]` writes one for each.
 pub struct Method {
@@ -80,6 +82,16 @@ pub struct Call {
     pub(crate) deadline: Deadline,
     /// What makes a repeated call the same one.
     pub(crate) key: Option<Arc<str>>,
+    /// What it is traced by.
+    pub(crate) trace: Trace,
+}
+
+impl Call {
+    /// Something that an actor does by itself.
+    pub(crate) fn own(method: &'static Method, site: &Site) -> Self {
+        let deadline = Deadline::never().arriving(site.hall.ledger.arrival(method));
+        Self { method, chain: None, deadline, key: None, trace: Trace::of_actor(site, method) }
+    }
 }
 
 /// When a call is to have ended.
@@ -93,16 +105,28 @@ pub(crate) struct Deadline {
     at_most: Option<Instant>,
     counted: Option<Instant>,
     is_counted: bool,
+    /// When the call arrived, if it is one of those that are measured.
+    arrived: Option<Instant>,
 }
 
 impl Deadline {
     pub(crate) fn new(timeout: Duration, at_most: Option<Instant>) -> Self {
-        Self { timeout, at_most, counted: None, is_counted: false }
+        Self { timeout, at_most, counted: None, is_counted: false, arrived: None }
     }
 
     /// No limit.
     pub(crate) fn never() -> Self {
-        Self { timeout: Duration::MAX, at_most: None, counted: None, is_counted: true }
+        Self { timeout: Duration::MAX, at_most: None, counted: None, is_counted: true, arrived: None }
+    }
+
+    /// The same for a call that arrived at a moment, if it is to be measured.
+    pub(crate) fn arriving(self, arrived: Option<Instant>) -> Self {
+        Self { arrived, ..self }
+    }
+
+    /// When the call arrived, if it is one of those that are measured.
+    pub(crate) fn arrived(&self) -> Option<Instant> {
+        self.arrived
     }
 
     /// The moment; `None` if it is beyond what the clock can express, which is no limit.

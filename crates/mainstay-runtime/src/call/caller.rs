@@ -11,6 +11,7 @@ use mainstay_core::{ActorId, Error, Result};
 use crate::actor::cell::removal::{Removable, Removal};
 use crate::actor::event::Subscription;
 use crate::actor::seat::Seat;
+use crate::actor::site::Site;
 use crate::actor::{Event, Events};
 use crate::call::arrival::{Call, Deadline, Method};
 use crate::call::contract::{Outcome, Reply};
@@ -19,6 +20,8 @@ use crate::call::finished::{Answer, Finished};
 use crate::call::ground::Ground;
 use crate::call::host::{Queued, Start, Turn};
 use crate::call::turn::{Subject, carry_on, carry_out, conclude, may_nest, poll_nested, wait_in_line};
+use crate::observe::request::{Request, answered};
+use crate::observe::trace::{Trace, actor_span, call_span};
 use crate::router::{Address, Route, Router};
 use crate::worker::desk::Desk;
 
@@ -68,6 +71,9 @@ impl fmt::Debug for Caller {
     }
 }
 
+/// Makes a turn of an object, or has it wait.
+type Starter<O, R, A> = fn(Arc<O>, A, Call) -> Start<R, A>;
+
 /// What a call goes to, and where it is.
 type Entry<O> = (Arc<O>, Ground);
 
@@ -116,12 +122,7 @@ impl Caller {
     ///
     /// A call that has begun is carried out to its end, even if the caller drops this future. Dropping it before, while it
     /// waits to be admitted, leaves nothing behind.
-    pub async fn call<O, R, A>(
-        &self,
-        method: &'static Method,
-        arguments: A,
-        start: fn(Arc<O>, A, Call) -> Start<R::Reply, A>,
-    ) -> R::Reply
+    pub async fn call<O, R, A>(&self, method: &'static Method, arguments: A, start: Starter<O, R::Reply, A>) -> R::Reply
     where
         O: ?Sized + Send + Sync + 'static,
         R: Outcome,
@@ -142,8 +143,11 @@ impl Caller {
         let turn = match turn {
             Started::Turn(mut turn, Ground::Actor(site)) if may_nest() => {
                 match poll_fn(|cx| Poll::Ready(poll_nested(&mut turn, cx))).await {
-                    Ok(Poll::Ready(Finished { answer: Answer::Now(reply), hold: None })) => return reply,
-                    Ok(Poll::Ready(finished)) => Started::Finished(finished),
+                    Ok(Poll::Ready(Finished { answer: Answer::Now(reply), hold: None })) => {
+                        answered(&site, method, &begun.deadline);
+                        return reply;
+                    }
+                    Ok(Poll::Ready(finished)) => Started::Finished(finished, site),
                     Ok(Poll::Pending) => Started::Moving(turn, Ground::Actor(site)),
                     Err(panic) => return R::Reply::failed(self.subject(method).panicked(&*panic)),
                 }
@@ -151,6 +155,14 @@ impl Caller {
             other => other,
         };
         Box::pin(Begun { turn, ..begun }.end()).await
+    }
+
+    /// What a call is traced by that is made here.
+    fn trace(&self, method: &'static Method) -> Trace {
+        Trace::new(|| match &self.target.whom {
+            Whom::Actor { address, id, .. } => actor_span(&address.service, id, method),
+            Whom::Partition { .. } | Whom::Worker(_) => call_span(&*self.target, method),
+        })
     }
 
     fn subject(&self, method: &'static Method) -> Subject<'_> {
@@ -162,7 +174,7 @@ impl Caller {
         &'c self,
         method: &'static Method,
         arguments: A,
-        start: fn(Arc<O>, A, Call) -> Start<R, A>,
+        start: Starter<O, R, A>,
     ) -> Result<Begun<'c, R>, Unbegun<A>>
     where
         O: ?Sized + Send + Sync + 'static,
@@ -171,16 +183,19 @@ impl Caller {
         let mut outgoing = current::outgoing().map_err(Unbegun::Failed)?;
         self.check_key().map_err(Unbegun::Failed)?;
         if outgoing.as_ref().is_some_and(|outgoing| outgoing.hold.is_some()) {
-            return Err(Unbegun::Waits(arguments, outgoing));
+            return Err(Unbegun::Waits(arguments, outgoing.map(Box::new)));
         }
-        let Some((object, ground)) = self.seated::<O>() else { return Err(Unbegun::Waits(arguments, outgoing)) };
+        let Some((object, ground)) = self.seated::<O>() else {
+            return Err(Unbegun::Waits(arguments, outgoing.map(Box::new)));
+        };
         let deadline = Deadline::new(self.timeout, outgoing.as_ref().and_then(|outgoing| outgoing.at_most));
+        let deadline = deadline.arriving(ground.arrival(method));
         let chain = outgoing.as_mut().and_then(|outgoing| outgoing.chain.take());
         let awaiting = match (&chain, &ground) {
             (Some(chain), Ground::Actor(site)) => Some(chain.awaits(site)),
             _ => None,
         };
-        let call = Call { method, chain, deadline, key: self.key.clone() };
+        let call = Call { method, chain, deadline, key: self.key.clone(), trace: self.trace(method) };
         let turn = match start(object, arguments, call) {
             Start::Turn(turn) => Started::Turn(turn, ground),
             Start::Queued(queued) => Started::Queued(queued, ground),
@@ -190,7 +205,7 @@ impl Caller {
                 if let Some(outgoing) = &mut outgoing {
                     outgoing.chain = call.chain;
                 }
-                return Err(Unbegun::Waits(arguments, outgoing));
+                return Err(Unbegun::Waits(arguments, outgoing.map(Box::new)));
             }
         };
         Ok(Begun { caller: self, method, deadline, turn, awaiting })
@@ -212,8 +227,8 @@ impl Caller {
         &'c self,
         method: &'static Method,
         arguments: A,
-        outgoing: Option<Outgoing>,
-        start: fn(Arc<O>, A, Call) -> Start<R, A>,
+        outgoing: Option<Box<Outgoing>>,
+        start: Starter<O, R, A>,
     ) -> Result<Begun<'c, R>>
     where
         O: ?Sized + Send + Sync + 'static,
@@ -221,15 +236,16 @@ impl Caller {
         A: Send,
     {
         let (mut chain, mut at_most) = (None, None);
-        if let Some(outgoing) = outgoing {
+        if let Some(outgoing) = outgoing.map(|outgoing| *outgoing) {
             (chain, at_most) = (outgoing.chain, outgoing.at_most);
             if let Some(hold) = outgoing.hold {
                 hold.opened().await?;
             }
         }
         let mut deadline = Deadline::new(self.timeout, at_most);
+        let trace = self.trace(method);
         let (mut arguments, mut call) =
-            (arguments, Call { method, chain: chain.clone(), deadline, key: self.key.clone() });
+            (arguments, Call { method, chain: chain.clone(), deadline, key: self.key.clone(), trace });
         loop {
             let (object, ground) = match self.seated::<O>() {
                 Some(entry) => entry,
@@ -239,6 +255,8 @@ impl Caller {
                 (Some(chain), Ground::Actor(site)) => Some(chain.awaits(site)),
                 _ => None,
             };
+            deadline = deadline.arriving(deadline.arrived().or_else(|| ground.arrival(method)));
+            call.deadline = deadline;
             let begun = |turn| Begun { caller: self, method, deadline, turn, awaiting };
             match start(object, arguments, call) {
                 Start::Turn(turn) => return Ok(begun(Started::Turn(turn, ground))),
@@ -324,26 +342,41 @@ struct Begun<'c, R> {
 enum Unbegun<A> {
     Failed(Error),
     /// For its turn in which it is made, or for where it goes.
-    Waits(A, Option<Outgoing>),
+    Waits(A, Option<Box<Outgoing>>),
 }
 
 enum Started<R> {
     Turn(Turn<R>, Ground),
     /// One that was polled, and has to wait.
     Moving(Turn<R>, Ground),
-    Finished(Finished<R>),
+    /// One that has ended, and waits to be durable or for its answer.
+    Finished(Finished<R>, Arc<Site>),
     /// The ground is kept, because a call that waits is counted there.
     Queued(Queued<R>, Ground),
+}
+
+impl<R> Started<R> {
+    /// The actor, if it is one that is called.
+    fn site(&self) -> Option<&Arc<Site>> {
+        match self {
+            Self::Turn(_, Ground::Actor(site))
+            | Self::Moving(_, Ground::Actor(site))
+            | Self::Finished(_, site)
+            | Self::Queued(_, Ground::Actor(site)) => Some(site),
+            _ => None,
+        }
+    }
 }
 
 impl<R: Reply> Begun<'_, R> {
     async fn end(self) -> R {
         let Self { caller, method, mut deadline, turn, awaiting } = self;
+        let request = turn.site().map(|site| Request::new(site, method, deadline));
         let subject = Subject { method: method.name(), whom: &*caller.target };
         let finished = match turn {
             Started::Turn(turn, ground) => carry_out(turn, ground, &subject, &mut deadline).await,
             Started::Moving(turn, ground) => carry_on(turn, ground, &subject, &mut deadline).await,
-            Started::Finished(finished) => Ok(finished),
+            Started::Finished(finished, _) => Ok(finished),
             Started::Queued(queued, _ground) => wait_in_line(queued, &subject, &mut deadline).await,
         };
         let reply = match finished {
@@ -351,6 +384,9 @@ impl<R: Reply> Begun<'_, R> {
             Err(error) => R::failed(error),
         };
         drop(awaiting);
+        if let Some(request) = request {
+            request.answered();
+        }
         reply
     }
 }

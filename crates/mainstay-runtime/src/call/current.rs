@@ -75,6 +75,12 @@ impl Current {
         self
     }
 
+    /// The same turn, of an object that was read when this many commits had failed.
+    pub(crate) fn seeing(mut self, failures: u64) -> Self {
+        self.failures = failures;
+        self
+    }
+
     /// Runs a part of the turn.
     pub(crate) fn within<T>(slot: &mut Option<Self>, work: impl FnOnce() -> T) -> T {
         /// Puts things back, also when the work panics.

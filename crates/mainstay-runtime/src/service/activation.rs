@@ -13,6 +13,7 @@ use crate::actor::population::Population;
 use crate::actor::settings::ActorSettings;
 use crate::call::turn::catching;
 use crate::interfaces::Interfaces;
+use crate::observe::ledger::Ledger;
 use crate::router::{Address, Services};
 use crate::service::context::{Cancellation, ServiceContext};
 use crate::service::definition::Service;
@@ -69,6 +70,8 @@ pub(crate) struct Place {
     pub(crate) population: Arc<Population>,
     /// Who listens to what actors publish there.
     pub(crate) audience: Arc<Audience>,
+    /// What is counted of it, if it consists of actors.
+    pub(crate) ledger: Arc<Ledger>,
 }
 
 impl ServiceActivation {

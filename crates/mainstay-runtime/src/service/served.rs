@@ -32,10 +32,12 @@ impl<T: Service> Host for Served<T> {
         M: SharedMethod<T, R>,
     {
         Start::Turn(Box::pin(async move {
-            let Call { method: called, chain, deadline, .. } = call;
+            let Call { method: called, chain, deadline, trace, .. } = call;
             let mut current = Some(Current::new(None, called.name(), chain, deadline));
             let mut running = std::pin::pin!(method.invoke(&self.object));
-            let outcome = std::future::poll_fn(|cx| Current::within(&mut current, || running.as_mut().poll(cx))).await;
+            let outcome =
+                std::future::poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx))))
+                    .await;
             Finished { answer: outcome.into_answer(), hold: None }
         }))
     }

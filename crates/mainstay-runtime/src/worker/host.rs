@@ -100,11 +100,11 @@ where
     R: Outcome,
     M: ExclusiveMethod<T, R>,
 {
-    let Call { method: called, chain, deadline, .. } = call;
+    let Call { method: called, chain, deadline, trace, .. } = call;
     let mut current = Some(Current::new(None, called.name(), chain, deadline));
     let outcome = {
         let mut running = std::pin::pin!(method.invoke(place.begin()));
-        poll_fn(|cx| Current::within(&mut current, || running.as_mut().poll(cx))).await
+        poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx)))).await
     };
     place.end();
     Finished { answer: outcome.into_answer(), hold: None }

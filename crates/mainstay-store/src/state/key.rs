@@ -29,6 +29,12 @@ impl From<&[u8]> for Key {
     }
 }
 
+impl Default for Key {
+    fn default() -> Self {
+        Key::Short { len: 0, bytes: [0; SHORT_BYTES_MAX] }
+    }
+}
+
 impl Key {
     /// The key that several parts make together.
     pub(crate) fn concat(parts: &[&[u8]]) -> Self {

@@ -10,12 +10,15 @@
 
 mod key;
 mod key_range;
+mod object;
+mod value;
 
 mod batch;
 mod prepared;
 
 mod cursor;
 mod export;
+mod tree;
 
 mod disk_store;
 mod faulty;
@@ -35,6 +38,7 @@ pub use faulty::{FaultyStore, StoreCall};
 use key::Key;
 pub use key_range::{KeyRange, prefix_successor};
 pub use memory::MemoryStore;
+pub use object::{Held, Object};
 
 /// An ordered map of bytes at a position of a log.
 ///

@@ -1,35 +1,47 @@
 //! What is logged on this thread, as text.
 
+use std::cell::RefCell;
 use std::fmt::{self, Write as _};
-use std::sync::{Arc, Mutex};
+use std::sync::Once;
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::{DefaultGuard, set_default};
+use tracing::subscriber::set_global_default;
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// The warnings and errors since it was made, while it is there.
-pub(crate) struct Log {
-    lines: Arc<Mutex<Vec<String>>>,
-    _guard: DefaultGuard,
+thread_local! {
+    /// The lines of the test that runs on this thread, if it asks for them.
+    static LINES: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
+
+/// The warnings and errors of this thread since it was made, while it is there.
+pub(crate) struct Log {}
 
 impl Log {
     pub(crate) fn start() -> Self {
-        let lines = Arc::<Mutex<Vec<String>>>::default();
-        let guard = set_default(Collector { lines: lines.clone() });
-        Self { lines, _guard: guard }
+        // One for all threads: whether something is to be logged is remembered for all of them together.
+        static COLLECTING: Once = Once::new();
+        COLLECTING.call_once(|| set_global_default(Collector).unwrap());
+        LINES.set(Some(Vec::new()));
+        Self {}
     }
 
     /// The lines that have all of these parts.
     pub(crate) fn matching(&self, parts: &[&str]) -> usize {
-        self.lines.lock().unwrap().iter().filter(|line| parts.iter().all(|part| line.contains(part))).count()
+        LINES.with_borrow(|lines| {
+            let matches = |line: &&String| parts.iter().all(|part| line.contains(part));
+            lines.iter().flatten().filter(matches).count()
+        })
     }
 }
 
-struct Collector {
-    lines: Arc<Mutex<Vec<String>>>,
+impl Drop for Log {
+    fn drop(&mut self) {
+        LINES.set(None);
+    }
 }
+
+struct Collector;
 
 impl Subscriber for Collector {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
@@ -45,9 +57,12 @@ impl Subscriber for Collector {
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut line = Line(event.metadata().level().to_string());
-        event.record(&mut line);
-        self.lines.lock().unwrap().push(line.0);
+        LINES.with_borrow_mut(|lines| {
+            let Some(lines) = lines else { return };
+            let mut line = Line(event.metadata().level().to_string());
+            event.record(&mut line);
+            lines.push(line.0);
+        });
     }
 
     fn enter(&self, _: &Id) {}

@@ -1,5 +1,6 @@
 //! Actors from end to end: a node, the actors on it and the calls that reach them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "these are tests of applications, which use tokio as it is")]
 
 mod chains;
 mod closing;

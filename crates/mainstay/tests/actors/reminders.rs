@@ -261,7 +261,8 @@ async fn a_turn_that_fails_has_set_and_cancelled_nothing() {
     let disk = SimDisk::new(1);
     let (_node, clerk) = first_start(&disk).await;
     clerk.set(once("kept", SECOND)).await.unwrap();
-    clerk.rethink(once("never", SECOND), "kept".into()).await.unwrap_err();
+    let error = clerk.rethink(once("never", SECOND), "kept".into()).await.unwrap_err();
+    assert!(error.to_string().contains("on second thoughts"), "{error}");
     assert_eq!(clerk.list().await.unwrap().iter().map(|seen| &*seen.name).collect::<Vec<_>>(), ["kept"]);
     time::sleep(5 * SECOND).await;
     assert_eq!(handled(&clerk).await, 1);
@@ -352,11 +353,32 @@ async fn what_the_actor_does_with_it_while_it_handles_it_wins() {
     let values: Vec<u64> = clerk.handled().await.unwrap().into_iter().skip(2).map(|(value, _)| value).collect();
     assert_eq!(values, [1, 2, 3]);
     assert!(clerk.cancel("again".into()).await.unwrap());
+}
 
+#[tokio::test(start_paused = true)]
+async fn one_that_is_set_again_for_the_same_moment_while_it_is_handled_comes_again() {
+    time::start_thread_wall(MIDNIGHT);
+    let disk = SimDisk::new(1);
+    // Without a disk, so that no time passes in between.
+    let node = on(&disk).actor::<LightClerk>().start().await.unwrap();
+    let clerk: ClerkRef = node.actor("c").unwrap();
     clerk.behave("at once".into()).await.unwrap();
-    clerk.set(once("at once", Duration::ZERO)).await.unwrap();
+    clerk.set(once("r", Duration::ZERO)).await.unwrap();
     time::sleep(SECOND).await;
-    assert_eq!(handled(&clerk).await, 5 + 2);
+    assert_eq!((handled(&clerk).await, clerk.list().await.unwrap()), (2, vec![]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_not_durable_yet_is_listed_by_later_turns() {
+    let disk = SimDisk::new(1);
+    let (_node, clerk) = first_start(&disk).await;
+    // The second runs while the commit of the first is under way.
+    let (set, listed) = tokio::join!(clerk.set(once("r", DAY)), clerk.list());
+    set.unwrap();
+    assert_eq!(listed.unwrap().len(), 1);
+    let (cancelled, listed) = tokio::join!(clerk.cancel("r".into()), clerk.list());
+    assert!(cancelled.unwrap());
+    assert_eq!(listed.unwrap(), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -531,7 +553,7 @@ async fn without_a_disk_they_work_as_well_and_a_full_mailbox_keeps_none_out() {
     let clerk: ClerkRef = node.actor("c").unwrap();
     clerk.set(every("r", SECOND)).await.unwrap();
     let (one, two) = tokio::join!(clerk.work(SECOND / 2), clerk.work(SECOND));
-    (one.unwrap(), two.unwrap());
+    one.and(two).unwrap();
     time::sleep(SECOND * 11 / 5).await;
     assert_eq!((tries().len(), clerk.list().await.unwrap()[0].failures), (3, 0));
 }

@@ -51,7 +51,7 @@ impl<T: Actor> Removable for ActorCell<T> {
             }));
         }
         if let Some(error) = self.refusal(&inner, &call) {
-            return Start::Refused(error);
+            return self.refuse(inner, &call, error);
         }
         let (reply, queued) = ReplyTo::new();
         inner.queue.push_back(Box::new(RemovalLetter { removal, chain: call.chain, reply: Some(reply) }));

@@ -148,7 +148,8 @@ fn whoever_waits_is_woken_by_an_event_a_deletion_and_the_end() {
     let count = Arc::new(Count(0.into()));
     let waker = Waker::from(count.clone());
     let inbox = Inbox::default();
-    let ways: [(fn(&Inbox), usize); 3] = [(|inbox| push(inbox, 1), 1), (Inbox::delete, 2), (Inbox::stop, 3)];
+    type Way = (fn(&Inbox), usize);
+    let ways: [Way; 3] = [(|inbox| push(inbox, 1), 1), (Inbox::delete, 2), (Inbox::stop, 3)];
     for (way, woken) in ways {
         assert!(inbox.poll(&mut Context::from_waker(&waker)).is_pending());
         way(&inbox);

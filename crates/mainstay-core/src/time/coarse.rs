@@ -1,0 +1,57 @@
+//! The machine's own clock, read for a few nanoseconds.
+
+use std::time::Duration;
+
+/// A moment of the machine's own clock, to within a few milliseconds.
+///
+/// Reading it costs a third of [`now`](super::now) or less. It is real time even where the other clocks are simulated, so it is for what is told to
+/// people about the machine, such as that a thread was blocked, and never for a decision.
+///
+/// ```
+/// let before = mainstay_core::time::coarse();
+/// assert!(before.elapsed() < std::time::Duration::from_secs(60));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Coarse(Duration);
+
+/// The current moment on the machine's own clock.
+pub fn coarse() -> Coarse {
+    Coarse(read())
+}
+
+impl Coarse {
+    /// How long ago it is.
+    pub fn elapsed(self) -> Duration {
+        read().saturating_sub(self.0)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn read() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
+    // It starts with the machine, and so neither part is negative.
+    Duration::new(u64::try_from(now.tv_sec).unwrap_or_default(), u32::try_from(now.tv_nsec).unwrap_or_default())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn read() -> Duration {
+    static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
+    START.get_or_init(std::time::Instant::now).elapsed()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_never_goes_back_and_goes_on() {
+        let first = coarse();
+        let mut last = first;
+        while first.elapsed() == Duration::ZERO {
+            let now = coarse();
+            assert!(now >= last);
+            last = now;
+        }
+        assert!(coarse() > first);
+    }
+}

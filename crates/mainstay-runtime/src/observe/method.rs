@@ -1,0 +1,87 @@
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+use mainstay_core::time::Duration;
+use mainstay_core::timings::{SharedTimings, Timings};
+
+use crate::call::arrival::Method;
+use crate::observe::stripes::Stripes;
+
+/// How many calls of a method are measured between two times of publishing, about a second, by each of the threads that carry calls out. The rest
+/// of that second is only counted: reading the clock takes as long as such a call.
+pub(crate) const MEASURED_MAX: i64 = 1024;
+
+/// What is counted of a method of an actor type.
+pub(crate) struct MethodLedger {
+    pub(crate) method: &'static Method,
+    stripes: Stripes<Stripe>,
+}
+
+#[derive(Default)]
+struct Stripe {
+    invocations: AtomicU64,
+    failures: AtomicU64,
+    slow_turns: AtomicU64,
+    /// How many calls were measured since it was last published.
+    measured: AtomicI64,
+    turn: SharedTimings,
+    request: SharedTimings,
+}
+
+/// The sums of all threads.
+#[derive(Default, Clone)]
+pub(crate) struct MethodTotals {
+    pub(crate) invocations: u64,
+    pub(crate) failures: u64,
+    pub(crate) slow_turns: u64,
+    pub(crate) turn: Timings,
+    pub(crate) request: Timings,
+}
+
+impl MethodLedger {
+    pub(crate) fn new(method: &'static Method) -> Self {
+        Self { method, stripes: Stripes::default() }
+    }
+
+    pub(crate) fn invoked(&self) {
+        self.stripes.own().invocations.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn failed(&self) {
+        self.stripes.own().failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn was_slow(&self) {
+        self.stripes.own().slow_turns.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// True if another call may be measured.
+    pub(crate) fn measures(&self) -> bool {
+        let measured = &self.stripes.own().measured;
+        measured.load(Ordering::Relaxed) < MEASURED_MAX && measured.fetch_add(1, Ordering::Relaxed) < MEASURED_MAX
+    }
+
+    pub(crate) fn turn_took(&self, duration: Duration) {
+        self.stripes.own().turn.record(duration);
+    }
+
+    pub(crate) fn request_took(&self, duration: Duration) {
+        self.stripes.own().request.record(duration);
+    }
+
+    /// Lets as many be measured again.
+    pub(crate) fn renew(&self) {
+        self.stripes.iter().for_each(|stripe| stripe.measured.store(0, Ordering::Relaxed));
+    }
+
+    pub(crate) fn totals(&self) -> MethodTotals {
+        let mut totals = MethodTotals::default();
+        for stripe in self.stripes.iter() {
+            totals.invocations += stripe.invocations.load(Ordering::Relaxed);
+            totals.failures += stripe.failures.load(Ordering::Relaxed);
+            totals.slow_turns += stripe.slow_turns.load(Ordering::Relaxed);
+            totals.turn.merge(&stripe.turn.snapshot());
+            totals.request.merge(&stripe.request.snapshot());
+        }
+        totals
+    }
+}

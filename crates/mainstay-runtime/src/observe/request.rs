@@ -1,0 +1,40 @@
+use std::sync::Arc;
+
+use mainstay_core::time;
+
+use crate::actor::site::Site;
+use crate::call::arrival::{Deadline, Method};
+
+/// A call to an actor that has not been answered at once, until it is.
+pub(crate) struct Request {
+    site: Arc<Site>,
+    method: &'static Method,
+    deadline: Deadline,
+}
+
+impl Request {
+    pub(crate) fn new(site: &Arc<Site>, method: &'static Method, deadline: Deadline) -> Self {
+        site.hall.ledger.is_owed(1);
+        Self { site: site.clone(), method, deadline }
+    }
+
+    /// It is answered.
+    pub(crate) fn answered(self) {
+        answered(&self.site, self.method, &self.deadline);
+    }
+}
+
+/// Also if nobody waits for the answer any more.
+impl Drop for Request {
+    fn drop(&mut self) {
+        self.site.hall.ledger.is_owed(-1);
+    }
+}
+
+/// Measures a call that is answered, if it is one of those that are.
+pub(crate) fn answered(site: &Arc<Site>, method: &'static Method, deadline: &Deadline) {
+    if let Some(arrived) = deadline.arrived() {
+        let took = time::now().saturating_duration_since(arrived);
+        site.hall.ledger.method(method).request_took(took);
+    }
+}

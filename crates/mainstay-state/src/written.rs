@@ -1,0 +1,109 @@
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use crate::writes::Write;
+
+/// How many entries are looked through one by one, before a map is made for them.
+const FEW_MAX: usize = 8;
+
+/// How many entries there are without an allocation: those of a transaction that changes a key or two.
+const IN_PLACE: usize = 2;
+
+/// The entries that a transaction has changed, in the order of their keys.
+#[derive(Default)]
+pub(crate) struct Written {
+    /// In order; empty once there are more than `FEW_MAX`.
+    few: SmallVec<[(Bytes, Write); IN_PLACE]>,
+    /// All of them, once there are more.
+    many: BTreeMap<Bytes, Write>,
+}
+
+impl Written {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.few.is_empty() && self.many.is_empty()
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Write> {
+        match self.few.iter().find(|(other, _)| *other == *key) {
+            Some((_, write)) => Some(write),
+            None => self.many.get(key),
+        }
+    }
+
+    pub(crate) fn get_mut(&mut self, key: &[u8]) -> Option<&mut Write> {
+        match self.few.iter_mut().find(|(other, _)| *other == *key) {
+            Some((_, write)) => Some(write),
+            None => self.many.get_mut(key),
+        }
+    }
+
+    /// Adds a key that is not there.
+    pub(crate) fn insert(&mut self, key: Bytes, write: Write) {
+        if self.many.is_empty() && self.few.len() < FEW_MAX {
+            let place = self.few.partition_point(|(other, _)| *other < key);
+            self.few.insert(place, (key, write));
+            return;
+        }
+        self.many.extend(self.few.drain(..));
+        self.many.insert(key, write);
+    }
+
+    pub(crate) fn remove(&mut self, key: &[u8]) {
+        self.few.retain(|(other, _)| *other != *key);
+        self.many.remove(key);
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&Bytes, &Write)> {
+        self.few.iter().map(|(key, write)| (key, write)).chain(&self.many)
+    }
+
+    /// Those whose keys lie from `start` on and before `end`.
+    pub(crate) fn range(
+        &self,
+        start: &[u8],
+        end: Option<&[u8]>,
+    ) -> impl DoubleEndedIterator<Item = (&Bytes, &Write)> + use<'_> {
+        let first = self.few.partition_point(|(key, _)| **key < *start);
+        let last = end.map_or(self.few.len(), |end| self.few.partition_point(|(key, _)| **key < *end));
+        let few = self.few[first..last.max(first)].iter().map(|(key, write)| (key, write));
+        few.chain(self.many.range::<[u8], _>((Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded))))
+    }
+
+    pub(crate) fn into_iter(self) -> impl Iterator<Item = (Bytes, Write)> {
+        self.few.into_iter().chain(self.many)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_an_ordered_map(keys in proptest::collection::vec(0..40_u8, 0..30), gone in 0..40_u8, a in 0..40_u8, b in 0..40_u8) {
+            let (mut written, mut model) = (Written::default(), std::collections::BTreeSet::new());
+            for key in keys {
+                prop_assert_eq!(written.get(&[key]).is_some(), !model.insert(key));
+                if written.get_mut(&[key]).is_none() {
+                    written.insert(Bytes::copy_from_slice(&[key]), Write { old: None, new: None });
+                }
+            }
+            written.remove(&[gone]);
+            model.remove(&gone);
+            prop_assert_eq!(written.is_empty(), model.is_empty());
+            let all: Vec<u8> = written.iter().map(|(key, _)| key[0]).collect();
+            prop_assert_eq!(&all, &model.iter().copied().collect::<Vec<_>>());
+            let (start, end) = (a.min(b), a.max(b));
+            let some: Vec<u8> = written.range(&[start], Some(&[end])).rev().map(|(key, _)| key[0]).collect();
+            prop_assert_eq!(some, model.range(start..end).rev().copied().collect::<Vec<_>>());
+            let rest: Vec<u8> = written.range(&[start], None).map(|(key, _)| key[0]).collect();
+            prop_assert_eq!(rest, model.range(start..).copied().collect::<Vec<_>>());
+            prop_assert_eq!(written.into_iter().map(|(key, _)| key[0]).collect::<Vec<_>>(), all);
+        }
+    }
+}

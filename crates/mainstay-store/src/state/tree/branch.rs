@@ -1,0 +1,198 @@
+use std::cmp::Ordering;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use super::{Bounds, Node, Split};
+use crate::state::value::Value;
+use crate::state::{Key, Order};
+
+/// How many children a branch has at most: all that a change copies of it while a snapshot holds it.
+pub(super) const CHILDREN_MAX: usize = 64;
+
+/// With fewer children a branch is joined with a neighbour that has room.
+const CHILDREN_MIN: usize = CHILDREN_MAX / 4;
+
+/// Nodes side by side, and what lies between them.
+#[derive(Debug, Clone)]
+pub(super) struct Branch {
+    /// One fewer than there are children: no key in the child with the next number lies before it, and all in those up to
+    /// its number do.
+    starts: Vec<Key>,
+    children: Vec<Node>,
+    /// How many bytes all starts have in common at their beginning.
+    common: usize,
+    /// The bytes of each start behind those, as a number: most searches look no further.
+    heads: Vec<u64>,
+}
+
+impl Branch {
+    pub(super) fn of_two(first: Node, start: Key, second: Node) -> Self {
+        Self::new(vec![start], vec![first, second])
+    }
+
+    fn new(starts: Vec<Key>, children: Vec<Node>) -> Self {
+        let mut branch = Self { starts, children, common: 0, heads: Vec::new() };
+        branch.index();
+        branch
+    }
+
+    /// The child in which a key is, if it is there.
+    #[inline]
+    pub(super) fn child(&self, key: &[u8]) -> &Node {
+        &self.children[self.place(key)]
+    }
+
+    pub(super) fn only_child(&self) -> Option<&Node> {
+        match &self.children[..] {
+            [only] => Some(only),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(super) fn child_mut(&mut self, key: &[u8]) -> &mut Node {
+        let place = self.place(key);
+        &mut self.children[place]
+    }
+
+    /// Sets a key that is not there.
+    pub(super) fn insert_new(&mut self, key: Key, value: Value, is_last: bool) -> Option<Split> {
+        let place = self.place(&key);
+        let is_last = is_last && place + 1 == self.children.len();
+        let (start, second) = self.children[place].insert_new(key, value, is_last)?;
+        self.starts.insert(place, start);
+        self.children.insert(place + 1, second);
+        if self.children.len() <= CHILDREN_MAX {
+            self.index();
+            return None;
+        }
+        // As for a leaf: what is written in order leaves full nodes behind.
+        let cut = if is_last { CHILDREN_MAX } else { CHILDREN_MAX / 2 };
+        let second = Self::new(self.starts.split_off(cut), self.children.split_off(cut));
+        let start = self.starts.pop()?;
+        self.index();
+        Some((start, Node::Branch(Arc::new(second))))
+    }
+
+    pub(super) fn remove(&mut self, key: &[u8]) -> Option<Value> {
+        let place = self.place(key);
+        let before = self.children[place].remove(key);
+        if self.children[place].is_sparse() {
+            // With the one before it, or else with the one behind it.
+            let _ = place.checked_sub(1).is_some_and(|place| self.join_next(place)) || self.join_next(place);
+        }
+        before
+    }
+
+    pub(super) fn is_sparse(&self) -> bool {
+        self.children.len() < CHILDREN_MIN
+    }
+
+    pub(super) fn has_room_for(&self, next: &Branch) -> bool {
+        self.children.len() + next.children.len() <= CHILDREN_MAX
+    }
+
+    /// Takes in all children of the branch that follows. There is room for them.
+    pub(super) fn join(&mut self, start: Key, next: &Branch) {
+        self.starts.push(start);
+        self.starts.extend_from_slice(&next.starts);
+        self.children.extend_from_slice(&next.children);
+        self.index();
+    }
+
+    pub(super) fn visit<'a>(
+        &'a self,
+        bounds: Bounds<'_>,
+        order: Order,
+        visit: &mut impl FnMut(&'a Key, &'a Value) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let first = match bounds.0 {
+            Bound::Included(start) | Bound::Excluded(start) => self.place(start),
+            Bound::Unbounded => 0,
+        };
+        let last = match bounds.1 {
+            Bound::Included(end) | Bound::Excluded(end) => self.place(end),
+            Bound::Unbounded => self.starts.len(),
+        };
+        let Some(within) = self.children.get(first..=last) else { return ControlFlow::Continue(()) };
+        match order {
+            Order::Ascending => within.iter().try_for_each(|child| child.visit(bounds, order, visit)),
+            Order::Descending => within.iter().rev().try_for_each(|child| child.visit(bounds, order, visit)),
+        }
+    }
+
+    /// The number of the child in which a key is, if it is there: that of the starts that do not lie behind it.
+    #[inline]
+    fn place(&self, key: &[u8]) -> usize {
+        let Some(first) = self.starts.first() else { return 0 };
+        let Some((own, rest)) = key.split_at_checked(self.common) else {
+            return self.starts.partition_point(|start| **start <= *key);
+        };
+        match own.cmp(&first[..self.common]) {
+            Ordering::Less => 0,
+            Ordering::Greater => self.starts.len(),
+            Ordering::Equal => {
+                let head = head(rest);
+                let mut place = self.heads.partition_point(|other| *other < head);
+                while self.heads.get(place) == Some(&head) && *self.starts[place] <= *key {
+                    place += 1;
+                }
+                place
+            }
+        }
+    }
+
+    /// To be called whenever the starts have changed.
+    fn index(&mut self) {
+        self.common = match &self.starts[..] {
+            // In order, so that what the first and the last have in common all have.
+            [first, .., last] => first.iter().zip(&**last).take_while(|(a, b)| a == b).count(),
+            _ => 0,
+        };
+        self.heads.clear();
+        self.heads.extend(self.starts.iter().map(|start| head(&start[self.common..])));
+    }
+
+    /// Joins a child with the one behind it, if there is one and both have room in one.
+    fn join_next(&mut self, place: usize) -> bool {
+        let Some(start) = self.starts.get(place) else { return false };
+        let (before, after) = self.children.split_at_mut(place + 1);
+        let (Some(child), Some(next)) = (before.last_mut(), after.first()) else { return false };
+        let joined = child.join(start, next);
+        if joined {
+            self.starts.remove(place);
+            self.children.remove(place + 1);
+            self.index();
+        }
+        joined
+    }
+}
+
+/// The first eight bytes as a number that is ordered as they are; what is shorter is filled up with zeroes.
+#[inline]
+fn head(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk::<8>() {
+        Some(first) => u64::from_be_bytes(*first),
+        // Byte by byte: copying so few is a call.
+        None => (0..8).fold(0, |head, place| head << 8 | u64::from(bytes.get(place).copied().unwrap_or(0))),
+    }
+}
+
+#[cfg(test)]
+impl Branch {
+    /// What the nodes below look like, checked as it goes: how high they are, and how many leaves they have.
+    pub(super) fn check(&self) -> (usize, usize) {
+        assert_eq!(self.starts.len() + 1, self.children.len());
+        assert!((1..=CHILDREN_MAX).contains(&self.children.len()));
+        assert!(self.starts.is_sorted_by(|a, b| a < b));
+        for start in &self.starts {
+            let around = [&start[..start.len().saturating_sub(1)], start, &[&start[..], &[0]].concat()];
+            for key in around {
+                assert_eq!(self.place(key), self.starts.partition_point(|start| **start <= *key));
+            }
+        }
+        let below: Vec<(usize, usize)> = self.children.iter().map(Node::check).collect();
+        assert!(below.iter().all(|(height, _)| *height == below[0].0), "all leaves are equally deep");
+        (below[0].0 + 1, below.iter().map(|(_, leaves)| leaves).sum())
+    }
+}

@@ -1,0 +1,193 @@
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use super::{Bounds, Node, Split};
+use crate::state::value::Value;
+use crate::state::{Key, Order};
+
+/// How many entries a leaf has at most: all that a change copies while a snapshot holds the leaf.
+pub(super) const LEAF_ENTRIES_MAX: usize = 32;
+
+/// With fewer entries a leaf is joined with a neighbour that has room.
+const LEAF_ENTRIES_MIN: usize = LEAF_ENTRIES_MAX / 4;
+
+/// Entries side by side, in the order of their keys.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Leaf {
+    /// How many of the places are used, from the first on.
+    len: u8,
+    /// A byte of the hash of each key: what differs there is another key.
+    tags: [u8; LEAF_ENTRIES_MAX],
+    entries: [Entry; LEAF_ENTRIES_MAX],
+}
+
+/// On one cache line, as long as both are short.
+#[derive(Debug, Clone, Default)]
+#[repr(align(64))]
+struct Entry {
+    key: Key,
+    value: Value,
+}
+
+impl Leaf {
+    #[inline]
+    pub(super) fn get(&self, key: &[u8]) -> Option<&Value> {
+        self.find(key).map(|place| &self.entries[place].value)
+    }
+
+    #[inline]
+    pub(super) fn replace(&mut self, place: usize, value: Value) -> Value {
+        std::mem::replace(&mut self.entries[place].value, value)
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len() == LEAF_ENTRIES_MAX
+    }
+
+    /// Sets a key that is not there. There is room.
+    pub(super) fn insert_new(&mut self, key: Key, value: Value) {
+        self.insert_at(self.place(&key), key, value);
+    }
+
+    /// Sets a key that is not there.
+    pub(super) fn insert_or_split(&mut self, key: Key, value: Value, is_last: bool) -> Option<Split> {
+        let place = self.place(&key);
+        if !self.is_full() {
+            self.insert_at(place, key, value);
+            return None;
+        }
+        let cut = if is_last && place == LEAF_ENTRIES_MAX { place } else { LEAF_ENTRIES_MAX / 2 };
+        let mut second = self.split_off(cut);
+        if place < cut {
+            self.insert_at(place, key, value);
+        } else {
+            second.insert_at(place - cut, key, value);
+        }
+        let start = second.entries[0].key.clone();
+        Some((start, Node::Leaf(Arc::new(second))))
+    }
+
+    pub(super) fn remove(&mut self, key: &[u8]) -> Option<Value> {
+        let place = self.find(key)?;
+        let len = self.len();
+        let before = std::mem::take(&mut self.entries[place]);
+        self.entries[place..len].rotate_left(1);
+        self.tags.copy_within(place + 1..len, place);
+        self.set_len(len - 1);
+        Some(before.value)
+    }
+
+    pub(super) fn is_sparse(&self) -> bool {
+        self.len() < LEAF_ENTRIES_MIN
+    }
+
+    pub(super) fn has_room_for(&self, next: &Leaf) -> bool {
+        self.len() + next.len() <= LEAF_ENTRIES_MAX
+    }
+
+    /// Takes in all entries of the leaf that follows. There is room for them.
+    pub(super) fn join(&mut self, next: &Leaf) {
+        let (start, end) = (self.len(), self.len() + next.len());
+        self.entries[start..end].clone_from_slice(next.used());
+        self.tags[start..end].copy_from_slice(&next.tags[..next.len()]);
+        self.set_len(end);
+    }
+
+    pub(super) fn visit<'a>(
+        &'a self,
+        bounds: Bounds<'_>,
+        order: Order,
+        visit: &mut impl FnMut(&'a Key, &'a Value) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let used = self.used();
+        let start = match bounds.0 {
+            Bound::Included(start) => used.partition_point(|entry| *entry.key < *start),
+            Bound::Excluded(start) => used.partition_point(|entry| *entry.key <= *start),
+            Bound::Unbounded => 0,
+        };
+        let end = match bounds.1 {
+            Bound::Included(end) => used.partition_point(|entry| *entry.key <= *end),
+            Bound::Excluded(end) => used.partition_point(|entry| *entry.key < *end),
+            Bound::Unbounded => used.len(),
+        };
+        let Some(within) = used.get(start..end) else { return ControlFlow::Continue(()) };
+        match order {
+            Order::Ascending => within.iter().try_for_each(|entry| visit(&entry.key, &entry.value)),
+            Order::Descending => within.iter().rev().try_for_each(|entry| visit(&entry.key, &entry.value)),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.len)
+    }
+
+    fn used(&self) -> &[Entry] {
+        &self.entries[..self.len()]
+    }
+
+    #[inline]
+    pub(super) fn find(&self, key: &[u8]) -> Option<usize> {
+        const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+        const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+        let tags = LOW * u64::from(tag(key));
+        for (number, word) in self.tags.as_chunks::<8>().0.iter().enumerate() {
+            // The highest bit of every byte that is the tag, and now and then of one that is not.
+            let differences = u64::from_le_bytes(*word) ^ tags;
+            let mut places = differences.wrapping_sub(LOW) & !differences & HIGH;
+            while places != 0 {
+                let place = number * 8 + places.trailing_zeros() as usize / 8;
+                if place >= self.len() {
+                    return None;
+                }
+                if *self.entries[place].key == *key {
+                    return Some(place);
+                }
+                places &= places - 1;
+            }
+        }
+        None
+    }
+
+    /// Where a key belongs that is not there.
+    fn place(&self, key: &Key) -> usize {
+        self.used().partition_point(|entry| entry.key < *key)
+    }
+
+    /// There is room.
+    fn insert_at(&mut self, place: usize, key: Key, value: Value) {
+        let len = self.len();
+        self.tags.copy_within(place..len, place + 1);
+        self.tags[place] = tag(&key);
+        self.entries[place..=len].rotate_right(1);
+        self.entries[place] = Entry { key, value };
+        self.set_len(len + 1);
+    }
+
+    fn split_off(&mut self, cut: usize) -> Leaf {
+        let len = self.len();
+        let mut second = Leaf::default();
+        for (to, from) in second.entries.iter_mut().zip(&mut self.entries[cut..len]) {
+            std::mem::swap(to, from);
+        }
+        second.tags[..len - cut].copy_from_slice(&self.tags[cut..len]);
+        second.set_len(len - cut);
+        self.set_len(cut);
+        second
+    }
+
+    fn set_len(&mut self, len: usize) {
+        // At most LEAF_ENTRIES_MAX.
+        self.len = len as u8;
+    }
+}
+
+/// A byte that depends on all of a key.
+#[inline]
+fn tag(key: &[u8]) -> u8 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let (words, rest) = key.as_chunks::<8>();
+    let last = rest.iter().fold(key.len() as u64, |last, byte| last << 8 | u64::from(*byte));
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_right(29);
+    let hash = words.iter().fold(0, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    (mix(hash, last) >> 24) as u8
+}

@@ -1,0 +1,187 @@
+//! An ordered map in memory whose clones cost one reference: what the store in memory keeps its state in.
+//!
+//! A tree of nodes that are shared between clones and changed in place where nobody shares them. Most of the time of a
+//! lookup in a large map is memory that is not in a cache, so a leaf is laid out to touch little of it: a byte of each key's
+//! hash says where to look, and a key and its value are side by side. The upper nodes are few and stay in a cache.
+
+mod branch;
+mod leaf;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mainstay_core::Result;
+
+use super::cursor::Source;
+use super::value::Value;
+use super::{Key, KeyRange, Order};
+use branch::Branch;
+use leaf::Leaf;
+
+/// The map. A clone never changes with the original.
+#[derive(Debug, Clone)]
+pub(crate) struct Tree {
+    root: Node,
+}
+
+#[derive(Debug, Clone)]
+enum Node {
+    Leaf(Arc<Leaf>),
+    Branch(Arc<Branch>),
+}
+
+/// A node that became too large, cut in two: this is the second half, and what no key in it lies before.
+type Split = (Key, Node);
+
+type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self { root: Node::Leaf(Arc::default()) }
+    }
+}
+
+impl Tree {
+    #[inline]
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Value> {
+        let mut node = &self.root;
+        loop {
+            match node {
+                Node::Branch(branch) => node = branch.child(key),
+                Node::Leaf(leaf) => return leaf.get(key),
+            }
+        }
+    }
+
+    /// Sets a key, and returns what it had.
+    #[inline]
+    pub(crate) fn insert(&mut self, key: Key, value: Value) -> Option<Value> {
+        let mut node = &mut self.root;
+        loop {
+            match node {
+                Node::Branch(branch) => node = Arc::make_mut(branch).child_mut(&key),
+                Node::Leaf(leaf) => {
+                    let leaf = Arc::make_mut(leaf);
+                    match leaf.find(&key) {
+                        Some(place) => return Some(leaf.replace(place, value)),
+                        None if leaf.is_full() => return self.insert_new(key, value),
+                        None => leaf.insert_new(key, value),
+                    }
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Sets a key that is not there, where nodes must be cut.
+    #[cold]
+    fn insert_new(&mut self, key: Key, value: Value) -> Option<Value> {
+        if let Some((start, second)) = self.root.insert_new(key, value, true) {
+            let first = std::mem::replace(&mut self.root, Node::Leaf(Arc::default()));
+            self.root = Node::Branch(Arc::new(Branch::of_two(first, start, second)));
+        }
+        None
+    }
+
+    /// Removes a key, and returns what it had.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Value> {
+        // Looking first leaves the nodes shared if there is nothing to remove.
+        self.get(key)?;
+        let before = self.root.remove(key);
+        while let Node::Branch(branch) = &self.root
+            && let Some(only) = branch.only_child()
+        {
+            self.root = only.clone();
+        }
+        before
+    }
+
+    /// Shows the entries of a range in order, or against it, until `visit` has seen enough.
+    pub(crate) fn visit<'a>(
+        &'a self,
+        bounds: Bounds<'_>,
+        order: Order,
+        mut visit: impl FnMut(&'a Key, &'a Value) -> ControlFlow<()>,
+    ) {
+        let _ = self.root.visit(bounds, order, &mut visit);
+    }
+}
+
+impl Source for Tree {
+    type Value = Bytes;
+
+    fn fill(
+        &self,
+        range: &KeyRange,
+        order: Order,
+        entries_max: usize,
+        batch: &mut VecDeque<(Bytes, Bytes)>,
+    ) -> Result<()> {
+        let mut left = entries_max;
+        self.visit(range.as_bounds(), order, |key, value| {
+            batch.push_back((Bytes::copy_from_slice(key), value.to_bytes()));
+            left = left.saturating_sub(1);
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        Ok(())
+    }
+}
+
+impl Node {
+    /// `is_last` says that nothing in the tree lies behind this node: whoever writes keys in their order always writes
+    /// there, and is to leave full nodes behind.
+    fn insert_new(&mut self, key: Key, value: Value, is_last: bool) -> Option<Split> {
+        match self {
+            Node::Leaf(leaf) => Arc::make_mut(leaf).insert_or_split(key, value, is_last),
+            Node::Branch(branch) => Arc::make_mut(branch).insert_new(key, value, is_last),
+        }
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Option<Value> {
+        match self {
+            Node::Leaf(leaf) => Arc::make_mut(leaf).remove(key),
+            Node::Branch(branch) => Arc::make_mut(branch).remove(key),
+        }
+    }
+
+    /// True if so little is left that it should be joined with a neighbour.
+    fn is_sparse(&self) -> bool {
+        match self {
+            Node::Leaf(leaf) => leaf.is_sparse(),
+            Node::Branch(branch) => branch.is_sparse(),
+        }
+    }
+
+    /// Takes in the node that follows, if both have room in one. `start` is what no key in that lies before.
+    fn join(&mut self, start: &Key, next: &Node) -> bool {
+        match (self, next) {
+            (Node::Leaf(leaf), Node::Leaf(next)) if leaf.has_room_for(next) => {
+                Arc::make_mut(leaf).join(next);
+                true
+            }
+            (Node::Branch(branch), Node::Branch(next)) if branch.has_room_for(next) => {
+                Arc::make_mut(branch).join(start.clone(), next);
+                true
+            }
+            // All children of a branch are as high as each other.
+            _ => false,
+        }
+    }
+
+    fn visit<'a>(
+        &'a self,
+        bounds: Bounds<'_>,
+        order: Order,
+        visit: &mut impl FnMut(&'a Key, &'a Value) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        match self {
+            Node::Leaf(leaf) => leaf.visit(bounds, order, visit),
+            Node::Branch(branch) => branch.visit(bounds, order, visit),
+        }
+    }
+}
