@@ -77,8 +77,8 @@ fn has_test(text: &str, name: &str) -> bool {
     };
     let mut functions = lines.iter().enumerate().filter(|(_, line)| is_function(line));
     functions.any(|(at, _)| {
-        let attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
-        attributes.into_iter().any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+        let mut attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
+        attributes.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
     })
 }
 
