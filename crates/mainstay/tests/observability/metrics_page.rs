@@ -78,7 +78,7 @@ struct Samples(BTreeMap<String, f64>);
 impl Samples {
     fn of(address: SocketAddr) -> Self {
         let page = get(address, "/metrics");
-        assert_eq!(page.status, 200);
+        assert_eq!(page.status, 200, "{}", page.head);
         let samples = page.body.lines().filter(|line| line.contains("{actor=\"MeteredActor\"")).map(|line| {
             let (series, value) = line.rsplit_once(' ').unwrap();
             let series = series.replace("{actor=\"MeteredActor\"}", "").replace("actor=\"MeteredActor\",", "");

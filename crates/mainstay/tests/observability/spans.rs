@@ -119,7 +119,7 @@ async fn a_service_in_between_is_a_part_of_the_chain() {
     for pause in [false, true] {
         a.ask(pause).await.unwrap();
         let hop = captured.saying("hop").pop().unwrap();
-        assert!(hop.path.starts_with(&format!("{} > RelayService", turn("a", "ask"))), "{}", hop.path);
+        assert!(hop.path.starts_with(&format!("{} > service RelayService", turn("a", "ask"))), "{}", hop.path);
         assert!(hop.path.ends_with(".relay"), "{}", hop.path);
     }
 }

@@ -74,7 +74,7 @@ async fn a_slow_turn_is_reported_while_it_runs_and_when_it_ends() {
     let (captured, _guard) = Captured::start(Level::INFO);
     let node = start(Duration::from_secs(1)).await;
     let actor: IdlerRef = node.actor("a").unwrap();
-    actor.idle(999).await.unwrap();
+    actor.idle(900).await.unwrap();
     assert!(captured.saying("slow").is_empty());
     actor.idle(2500).await.unwrap();
     let said = captured.saying("slow");
@@ -84,7 +84,8 @@ async fn a_slow_turn_is_reported_while_it_runs_and_when_it_ends() {
         assert_eq!((event.field("actor"), event.field("method")), ("IdlerActor(\"a\")", "idle"));
     }
     assert!(said[0].message().contains("still runs"), "{said:?}");
-    assert_eq!((elapsed_ms(&said[0]), elapsed_ms(&said[1])), (1000, 2500));
+    // The clock of the runtime counts in whole milliseconds.
+    assert!(elapsed_ms(&said[0]).abs_diff(1000) <= 2 && elapsed_ms(&said[1]).abs_diff(2500) <= 2, "{said:?}");
 }
 
 #[tokio::test]
@@ -122,7 +123,7 @@ async fn a_flood_of_refused_calls_is_one_warning() {
     let busy: Vec<_> = (0..3)
         .map(|_| {
             let actor = actor.clone();
-            tokio::spawn(async move { actor.idle(20_000).await })
+            tokio::spawn(async move { actor.idle(15_000).await })
         })
         .collect();
     tokio::task::yield_now().await;
