@@ -28,7 +28,7 @@ const DRAINED_MAX: usize = 32;
 /// The place of an actor, active or not: who has it, and who waits.
 ///
 /// An idle actor is taken by the call that comes, and runs on the caller's task. Where it is taken already the call waits
-/// in line as a [`Letter`], and is carried out by whoever has the actor when it gives it back: the actor never waits for
+/// in line as a `Letter`, and is carried out by whoever has the actor when it gives it back: the actor never waits for
 /// a task to wake up.
 pub struct ActorCell<T: Actor> {
     site: Arc<Site>,
