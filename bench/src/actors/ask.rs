@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::counter::{Asks, Library};
+use super::ours::{Ours, PlainTally, StateTally};
 use super::peers;
 use crate::contest::Contest;
 use crate::goal::Target;
@@ -16,11 +17,18 @@ use crate::settings::Settings;
 /// How many asks are timed, by all callers together.
 const COUNT: u64 = 3_000_000;
 
-/// Who is held against the fastest peer: an actor with a plain number, as the peers have it.
-const OURS: &str = "mainstay";
-
 /// Measures asks of one contender.
 type Ask = fn(&Path, Asks) -> Outcome<f64>;
+
+/// Who is held against the fastest peer: an actor with a plain number, as the peers have it.
+const OURS: [(&str, Ask); 2] =
+    [("mainstay", on_all_cores::<Ours<PlainTally>>), ("mainstay, one thread", on_one_thread::<Ours<PlainTally>>)];
+
+/// What it costs on top when the number is state.
+const OURS_WITH_STATE: [(&str, Ask); 2] = [
+    ("mainstay, State<i64>", on_all_cores::<Ours<StateTally>>),
+    ("mainstay, State<i64>, one thread", on_one_thread::<Ours<StateTally>>),
+];
 
 const FLOOR: [(&str, Ask); 2] = [
     ("tokio mpsc and oneshot (floor)", on_all_cores::<peers::tokio::Tokio>),
@@ -92,14 +100,13 @@ impl Shape {
     fn run(&self, settings: &Settings, scratch: &Scratch, report: &mut Report) -> Outcome<()> {
         let asks = Asks { callers: self.callers, actors: self.actors, count: settings.count(COUNT) };
         let mut contest = Contest::new();
-        for (name, ask) in PEERS.into_iter().chain(FLOOR) {
+        for (name, ask) in OURS.into_iter().chain(OURS_WITH_STATE).chain(PEERS).chain(FLOOR) {
             contest.enter(name, Unit::PerSecond, move |folder| ask(folder, asks));
         }
         let results = contest.run(settings.rounds(), scratch)?;
-        let versus = results.largest(PEERS.map(|(name, _)| name)).and_then(|fastest| {
-            let goal = format!("{}-vs-fastest-peer", self.bench);
-            Some(results.get(OURS)?.over(&fastest, &goal))
-        });
+        let fastest = |some: &[(&str, Ask)]| results.largest(some.iter().map(|(name, _)| name));
+        let goal = format!("{}-vs-fastest-peer", self.bench);
+        let versus = fastest(&OURS).zip(fastest(&PEERS)).map(|(ours, peer)| ours.over(&peer, &goal));
         report.goal(versus, self.target);
         report.group(self.title, results.into_measurements());
         Ok(())

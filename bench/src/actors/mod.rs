@@ -1,6 +1,7 @@
 //! The goals of actors: what an ask, an activation and a durable call may cost, beside other actor libraries.
 
 mod counter;
+mod ours;
 mod peers;
 
 mod activate;
@@ -22,6 +23,10 @@ pub(crate) const BENCHES: &[Bench] = &[
     Bench { name: "ask-64-1000", about: "asks of 64 callers to 1,000 actors, beside actor libraries" },
     Bench { name: "activate-1m", about: "time and memory of 1,000,000 actors, beside actor libraries" },
     Bench { name: "durable-64-1000", about: "durable calls of 64 callers to 1,000 actors, beside bare transactions" },
+    Bench {
+        name: "durable-hot-1",
+        about: "durable calls of 64 callers to one actor, whose turns wait for syncs or not",
+    },
 ];
 
 /// Measures what the settings ask for.
@@ -39,6 +44,9 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Outcome<()> {
     }
     if settings.wants("durable-64-1000") {
         durable::many(settings, &scratch, report)?;
+    }
+    if settings.wants("durable-hot-1") {
+        durable::hot(settings, &scratch, report)?;
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mainstay::actor::ActorOptions;
 use mainstay::prelude::*;
+use mainstay_core::task;
 
 use super::activate::Activation;
 use super::counter::{Counter, Library};
@@ -62,7 +62,8 @@ impl<A: Actor> Library for Ours<A> {
     type Counter = TallyRef;
 
     async fn open(folder: &Path) -> Outcome<Self> {
-        Ok(Self { node: Node::builder().data_dir(folder).actor::<A>().start().await?, actor: PhantomData })
+        let node = Node::builder().isolated().data_dir(folder).actor::<A>().start().await?;
+        Ok(Self { node, actor: PhantomData })
     }
 
     async fn start(&self, number: u64) -> Outcome<TallyRef> {
@@ -81,7 +82,19 @@ impl Counter for TallyRef {
 }
 
 /// Activates many actors by their first call. Nobody holds a handle: an actor is there without one.
-pub(super) async fn activate<A: Actor>(ours: &Ours<A>, count: u64) -> Outcome<Activation> {
+pub(super) fn activation<A: Actor>(folder: &Path, count: u64) -> Outcome<Activation> {
+    let runtime = runtime()?;
+    let found = runtime.block_on(async {
+        let ours = Ours::<A>::open(folder).await?;
+        // On a worker, where a program's own calls run.
+        task::spawn(async move { activate(&ours, count).await }).await?
+    });
+    // Nobody waits until a million actors are gone.
+    runtime.shutdown_background();
+    found
+}
+
+async fn activate<A: Actor>(ours: &Ours<A>, count: u64) -> Outcome<Activation> {
     let before = Memory::now()?;
     let watch = Stopwatch::start();
     for number in 0..count {
@@ -139,9 +152,8 @@ pub(super) enum Overlap {
 /// Durable calls per second. Where there are more actors than callers, each caller has its own.
 pub(super) fn durable(folder: &Path, load: Load, actors: &[String], overlap: Overlap) -> Outcome<f64> {
     runtime()?.block_on(async {
-        let mut options = ActorOptions::default();
-        options.overlap = overlap == Overlap::On;
-        let node = Node::builder().data_dir(folder).actor_with::<RecordKeeper>(options).start().await?;
+        let builder = Node::builder().isolated().data_dir(folder).actor::<RecordKeeper>();
+        let node = builder.actor_options(|options| options.overlap = overlap == Overlap::On).start().await?;
         let keepers: Vec<KeeperRef> = actors.iter().map(|id| node.actor(id.as_str())).collect::<Result<_>>()?;
         for keeper in &keepers {
             keeper.changes().await?;

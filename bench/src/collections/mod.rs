@@ -12,7 +12,7 @@ mod in_memory;
 mod enumeration;
 
 pub(crate) use durable::change;
-pub(crate) use record::keys;
+pub(crate) use record::{Record, keys};
 
 use std::time::Duration;
 

@@ -8,8 +8,8 @@ pub(super) const VALUE_BYTES: usize = 100;
 
 /// What is stored for a key: about 100 bytes in memory and encoded, with a number that every transaction changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Record {
-    pub(super) count: u64,
+pub(crate) struct Record {
+    pub(crate) count: u64,
     pub(super) marks: [u64; 10],
 }
 
@@ -17,6 +17,13 @@ impl Record {
     /// Of a key, with numbers that are as long encoded as in memory.
     pub(super) fn new(number: usize) -> Self {
         Self { count: 0, marks: std::array::from_fn(|mark| u64::MAX - (number * 16 + mark) as u64) }
+    }
+}
+
+/// What an actor starts with: as long as any other.
+impl Default for Record {
+    fn default() -> Self {
+        Self::new(0)
     }
 }
 
