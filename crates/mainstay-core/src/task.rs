@@ -55,11 +55,13 @@ impl Scope {
             tasks.insert(number, None);
         }
         self.inner.alive.fetch_add(1, Ordering::SeqCst);
-        let leave = Leave { scope: self.clone(), number };
+        let member = Member { future, leave: Leave { scope: self.clone(), number } };
         // Not under the lock: a runtime that is shutting down, or that does not exist, drops the task at once, which
         // takes the lock to leave the scope.
         let handle = tokio::spawn(CURRENT.scope(self.clone(), async move {
-            let leave = leave;
+            // Moved in whole, because a task that never runs drops what it has taken one by one in the order of its use.
+            let member = member;
+            let Member { leave, future } = member;
             if leave.scope.is_stopped() {
                 // Never polled again: it is aborted where it was started.
                 return std::future::pending().await;
@@ -125,6 +127,12 @@ impl Default for Scope {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// A task that has not run yet. Its fields are dropped in their order: a task has left when all that it held is free.
+struct Member<F> {
+    future: F,
+    leave: Leave,
 }
 
 /// Takes a task out of its scope when it ends, in whatever way.
@@ -242,6 +250,25 @@ mod tests {
         scope.stop();
         scope.ended().await;
         assert_eq!(Arc::strong_count(&held), 1);
+    }
+
+    #[tokio::test]
+    async fn a_task_that_never_ran_leaves_after_what_it_held() {
+        struct LooksAtItsScope(Scope, Arc<AtomicU64>);
+        impl Drop for LooksAtItsScope {
+            fn drop(&mut self) {
+                self.1.store(self.0.inner.alive.load(Ordering::SeqCst), Ordering::SeqCst);
+            }
+        }
+        let scope = Scope::new();
+        let seen = Arc::new(AtomicU64::new(0));
+        let held = LooksAtItsScope(scope.clone(), seen.clone());
+        let task = scope.spawn(async move {
+            let _held = held;
+        });
+        scope.stop();
+        assert!(task.await.unwrap_err().is_cancelled());
+        assert_eq!(seen.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
