@@ -49,6 +49,7 @@ pub(crate) const ROOMS: &[Room] = &[
         ],
     ),
     room("mainstay-governance", &["mainstay"]),
+    room("mainstay-demo", &["mainstay", "mainstay-governance"]),
     room("mainstay-cli", &["mainstay", "mainstay-node"]),
     room(
         "mainstay-sim",

@@ -1,0 +1,3 @@
+//! The event pipeline of resource governance, running in a terminal.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! What many callers bring, written in one go.

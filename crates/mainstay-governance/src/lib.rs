@@ -1,0 +1,27 @@
+//! Many callers, few connections: the resource governance pattern on Mainstay.
+//!
+//! A database takes a few hundred connections, a file one writer, an account a certain number of requests per second,
+//! while the callers are tens of thousands. This crate puts actors between the two: each owns what there is little of, and
+//! the callers go through it. It is built on the public API of [`mainstay`] alone.
+//!
+//! | to | use |
+//! |---|---|
+//! | find out which resource an entity lives on, and move it | [`resolve`] |
+//! | let one owner, and nobody else, hold the real thing | [`owner`] |
+//! | share a few of them among all callers | [`pool`] |
+//! | write what many callers bring in one go | [`batch`] |
+//! | keep a rate, or a number of things at once | [`limit`] |
+//! | keep what is read often close by | [`cache`] |
+//! | write rows to files and databases | [`sink`] |
+#![allow(
+    clippy::disallowed_methods,
+    reason = "built as an application is: its tasks and its clock are tokio's, which the test kit can stop and pause"
+)]
+
+pub mod batch;
+pub mod cache;
+pub mod limit;
+pub mod owner;
+pub mod pool;
+pub mod resolve;
+pub mod sink;

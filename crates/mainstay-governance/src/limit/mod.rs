@@ -1,0 +1,1 @@
+//! Rates and numbers of things at once, kept by all nodes together.

@@ -1,0 +1,1 @@
+//! One owner of the real thing: a file, a connection, an account.

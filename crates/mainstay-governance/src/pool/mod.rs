@@ -1,0 +1,1 @@
+//! A few owners of a resource, shared by all callers.

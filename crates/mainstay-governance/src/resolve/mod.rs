@@ -1,0 +1,1 @@
+//! Which resource an entity lives on, and how it moves.
