@@ -1,1 +1,1 @@
-//! Rates and numbers of things at once, kept by all nodes together.
+//! A rate, or a number of things at once, kept by all nodes together.
