@@ -161,6 +161,9 @@ impl<T: Actor> ActorCell<T> {
         if inner.is_closed {
             return false;
         }
+        if letter.is_use() {
+            inner.used = self.site.hall.population.stamp();
+        }
         inner.queue.push_back(letter);
         drop(inner);
         // Whoever has the actor sees to who waits; this is for when nobody has it.
