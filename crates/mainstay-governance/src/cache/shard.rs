@@ -22,6 +22,9 @@ const LOADS_WAITING_MAX: usize = 4096;
 /// How many callers may wait for one key; beyond is `Overloaded`.
 const CALLERS_PER_KEY_MAX: usize = 10_000;
 
+/// How many may wait for one shard to be flushed; beyond is `Overloaded`.
+const FLUSHES_WAITING_MAX: usize = 4096;
+
 /// The timer by which values are refreshed ahead, and old ones go.
 const TIDY: &str = "tidy";
 
@@ -153,6 +156,10 @@ impl<S: CacheSource> Caching<S> for CacheShardActor<S> {
 
     async fn flush(&mut self) -> Result<Deferred<()>> {
         let (answer, responder) = deferred();
+        self.flushing.retain(|(_, responder)| !responder.is_abandoned());
+        if self.flushing.len() >= FLUSHES_WAITING_MAX {
+            return Err(overloaded(format!("{FLUSHES_WAITING_MAX} wait for a shard of {} to be flushed", S::NAME)));
+        }
         self.buffer.try_all_again();
         self.flushing.push((self.buffer.version(), responder));
         self.answer_flushing();

@@ -46,7 +46,7 @@ impl<S: CacheSource> SmartCache<S> {
         if S::SHARDS == 0 {
             return Err(Error::invalid(format!("the cache {} has no shards: give `SHARDS` at least 1", S::NAME)));
         }
-        let shards = (0..S::SHARDS).map(|number| node.reach(i64::from(number).into()));
+        let shards = (0..S::SHARDS).map(|number| node.services().actor(i64::from(number)));
         Ok(Self { shards: shards.collect::<Result<_>>()? })
     }
 

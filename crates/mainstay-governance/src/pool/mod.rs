@@ -122,8 +122,6 @@
 
 mod resource_pool;
 
-mod reach;
-
 mod roster;
 
 mod pick;
@@ -150,13 +148,13 @@ mod member;
 
 mod breaker;
 
+pub use crate::reach::Reach;
 pub use breaker::{BreakerSettings, BreakerState};
 pub use coordinator::PoolCoordinator;
 pub use lease::Lease;
 pub use member::PoolMember;
 pub use pick::Pick;
 pub use priority::Priority;
-pub use reach::Reach;
 pub use resource_pool::ResourcePool;
 pub use settings::{Coordination, DRAIN_TIME_MAX, LeaseSettings, MEMBERS_MAX, PoolSettings, WAITING_MAX};
 pub use status::{MemberReport, MemberStatus, PoolStatus};

@@ -33,6 +33,8 @@ struct Inner {
     batches: Vec<usize>,
     /// How many calls fail before one succeeds.
     failures: u64,
+    /// How much longer an answer to a load takes.
+    slow: Duration,
     /// What it never takes.
     poison: Option<i64>,
 }
@@ -79,12 +81,13 @@ impl CacheSource for Table {
 
     async fn load(&self, key: &i64) -> Result<Option<String>> {
         // What is read is of when the request arrives; the answer takes as long again.
-        let found = {
+        let (found, slow) = {
             let mut inner = self.inner.lock();
             inner.loads += 1;
-            inner.rows.get(key).cloned()
+            (inner.rows.get(key).cloned(), inner.slow)
         };
         self.arrive().await?;
+        tokio::time::sleep(slow).await;
         Ok(found)
     }
 
