@@ -5,7 +5,7 @@ use rand::RngExt as _;
 use rand::rngs::StdRng;
 
 /// When a batch that failed is tried again.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct RetryPolicy {
     /// How often a batch is tried at most; 1 is once, without another try.
     pub attempts_max: u32,
@@ -72,7 +72,7 @@ impl RetryPolicy {
 
 /// When a batch that failed for good is split in halves, and those again, until the items are alone that cannot be written:
 /// only they fail then.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct SplitPolicy {
     /// How many more writes a batch may cost at most; what has not been written by then fails. Zero is never to split. To
     /// find one item among n takes about twice the binary logarithm of n.

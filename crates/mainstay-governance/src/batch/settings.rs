@@ -8,7 +8,7 @@ use super::{RetryPolicy, SplitPolicy};
 ///
 /// The defaults suit a file or a database: as large as what gathers while the batch before is written, one at a time, and
 /// a failure is the callers'.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct BatchSettings {
     /// The most items of a batch. One that has as many is written, whatever `linger` says.
     pub items_max: usize,
