@@ -376,7 +376,7 @@ async fn splitting_finds_the_items_that_cannot_be_written_and_keeps_the_order() 
         let mut calls = submit(&batch, [1000]).await;
         calls.extend(submit(&batch, 0..100).await);
         writer.release(1000);
-        let wanted = [1000].into_iter().chain(0..100);
+        let wanted = [1000_u32].into_iter().chain(0..100);
         let wanted: Vec<_> = wanted.map(|n| if n % 40 == 7 { Err(kind) } else { Ok(u64::from(n) * 2) }).collect();
         assert_eq!(outcomes(calls).await, wanted);
         let in_order: Vec<_> = [1000].into_iter().chain((0..100).filter(|item| item % 40 != 7)).collect();
