@@ -124,8 +124,7 @@ async fn a_batch_is_full_by_count() {
 #[tokio::test(start_paused = true)]
 async fn a_batch_is_full_by_bytes_and_a_large_item_has_one_to_itself() {
     let writer = Doubler::free();
-    let settings =
-        BatchSettings { bytes_max: Some(10), linger: Duration::from_secs(60), ..BatchSettings::default() };
+    let settings = BatchSettings { bytes_max: Some(10), linger: Duration::from_secs(60), ..BatchSettings::default() };
     let batch = BatchExecutor::start_sized("test", writer.clone(), settings, |item| *item as usize).unwrap();
     let calls = submit(&batch, [4, 4, 4, 99, 1, 9, 5]).await;
     assert_eq!(writer.batches(), [vec![4, 4], vec![4], vec![99], vec![1, 9]]);

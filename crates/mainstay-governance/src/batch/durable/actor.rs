@@ -1,4 +1,5 @@
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use mainstay::actor::deferred;
 use mainstay::node::NodeBuilder;
@@ -45,6 +46,8 @@ pub struct DurableBatch<W: DurableWriter> {
     last_error: Option<String>,
     /// Before which a write that failed is not tried again.
     rests_until: Option<Instant>,
+    /// How long the reminder waits, as far as this activation has set it.
+    looked_after: Duration,
     waiters: Waiters,
     ctx: Context,
 }
@@ -71,13 +74,19 @@ impl<W: DurableWriter> DurableBatch<W> {
         book.bytes += bytes;
         if was_empty && count > 0 {
             let DurableSettings { linger, look_after, .. } = self.settings;
-            self.ctx.remind(LOOK_AFTER).after(linger.max(look_after)).every(look_after).set()?;
+            self.look_after(linger.max(look_after))?;
             if !linger.is_zero() {
                 self.ctx.set_timer(WRITE, linger, None, Self::write_now)?;
             }
         }
         self.write_if_due()?;
         Ok(first)
+    }
+
+    /// Has the actor woken after a while, and then again and again, until nothing waits: also after a restart.
+    fn look_after(&mut self, wait: Duration) -> Result<()> {
+        self.looked_after = wait;
+        self.ctx.remind(LOOK_AFTER).after(wait).every(wait.max(self.settings.look_after)).set().map(drop)
     }
 
     fn refuse_if_full(&self, items: u64, bytes: u64) -> Result<()> {
@@ -200,8 +209,14 @@ impl<W: DurableWriter> DurableBatch<W> {
         if self.book.waiting() == 0 {
             self.ctx.cancel_reminder(LOOK_AFTER)?;
             self.ctx.cancel_timer(WRITE);
-        } else if !self.settings.linger.is_zero() {
-            self.ctx.set_timer(WRITE, self.settings.linger, None, Self::write_now)?;
+            return Ok(());
+        }
+        let DurableSettings { linger, look_after, .. } = self.settings;
+        if self.looked_after > linger.max(look_after) {
+            self.look_after(linger.max(look_after))?;
+        }
+        if !linger.is_zero() {
+            self.ctx.set_timer(WRITE, linger, None, Self::write_now)?;
         }
         Ok(())
     }
@@ -229,6 +244,10 @@ impl<W: DurableWriter> DurableBatch<W> {
         tracing::warn!(line = W::NAME, id = %self.ctx.id(), failures, wait_ms, ?error, "a batch was not written");
         self.rests_until = Some(Instant::now() + wait);
         self.ctx.set_timer(WRITE, wait, None, Self::write_now)?;
+        if wait > self.looked_after {
+            // A line that does not move for a long time is not looked after more often than it is tried.
+            self.look_after(wait)?;
+        }
         Ok(())
     }
 }
@@ -307,7 +326,8 @@ impl<W: DurableWriter> DurableQueue<W> for DurableBatch<W> {
     async fn written(&mut self, number: u64) -> Result<Deferred<()>> {
         let (answer, responder) = deferred();
         if number >= self.book.next {
-            let text = format!("item {number} is not in {}({}): its next is {}", W::NAME, self.ctx.id(), self.book.next);
+            let text =
+                format!("item {number} is not in {}({}): its next is {}", W::NAME, self.ctx.id(), self.book.next);
             return Err(Error::new(ErrorKind::NotFound, text));
         }
         if number >= self.book.first {

@@ -28,9 +28,9 @@ pub(super) fn encode<T: Serialize>(rows: &[T]) -> Result<Vec<u8>> {
 /// `Invalid` if it is no row.
 pub(super) fn header<T: Serialize>(row: &T) -> Result<Vec<u8>> {
     let mut writer = writer(HeaderLine::With, 2 * ROW_BYTES_EXPECTED);
-    writer
-        .serialize(row)
-        .map_err(|error| Error::invalid("a row cannot be written as CSV: use a flat struct or a tuple").with_source(error))?;
+    writer.serialize(row).map_err(|error| {
+        Error::invalid("a row cannot be written as CSV: use a flat struct or a tuple").with_source(error)
+    })?;
     let mut both = finished(writer)?;
     both.truncate(both.len() - encode(std::slice::from_ref(row))?.len());
     Ok(both)
@@ -47,7 +47,9 @@ fn writer(header: HeaderLine, capacity: usize) -> Writer<Vec<u8>> {
 }
 
 fn finished(writer: Writer<Vec<u8>>) -> Result<Vec<u8>> {
-    writer.into_inner().map_err(|error| Error::fatal("rows cannot be gathered in memory").with_source(error.to_string()))
+    writer
+        .into_inner()
+        .map_err(|error| Error::fatal("rows cannot be gathered in memory").with_source(error.to_string()))
 }
 
 #[cfg(test)]

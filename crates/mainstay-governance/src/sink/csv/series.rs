@@ -149,9 +149,10 @@ impl Current {
     /// The last file of a series, cut to its last whole record; the first one if there is none.
     fn find(settings: &CsvSettings, stem: &str, locked: &mut Locked<'_>) -> Result<Self> {
         let hint = locked.hint()?;
-        let number = match last_number(settings, stem)? {
-            Some(number) => number.max(hint.map_or(0, |hint| hint.number)),
-            None => hint.map_or(1, |hint| hint.number),
+        let number = match (last_number(settings, stem)?, hint) {
+            // The file that had rows was taken away: what comes next is not to be taken for its beginning.
+            (last, Some(hint)) if hint.length > 0 && last.is_none_or(|last| last < hint.number) => hint.number + 1,
+            (last, hint) => last.or(hint.map(|hint| hint.number)).unwrap_or(1),
         };
         let found = Self::open(settings, stem, number, hint.filter(|hint| hint.number == number))?;
         if hint.is_some_and(|hint| hint.number == number && hint.length > found.length) {
@@ -213,7 +214,7 @@ impl Current {
         if mark.file > self.number || !path.exists() {
             // Somebody has taken the file away. What comes next goes behind it.
             tracing::warn!(file = %path.display(), "a file is gone, and the next one begins");
-            return Self::create(settings, stem, mark.file.max(self.number) + 1);
+            return Self::create(settings, stem, mark.file + 1);
         }
         let mut open = Self::open(settings, stem, mark.file, None)?;
         if open.length < mark.length {
@@ -229,7 +230,12 @@ impl Current {
             let (length, removed) = (mark.length, open.length - mark.length);
             tracing::warn!(file = %path.display(), length, removed, "rows that were not acknowledged are cut off");
             // Before it is cut: a place that was noted must be the end of a record, whatever is written there next.
-            locked.set_hint_synced(Hint { number: mark.file, length, rows: mark.rows, begun_ms: open.hint().begun_ms })?;
+            locked.set_hint_synced(Hint {
+                number: mark.file,
+                length,
+                rows: mark.rows,
+                begun_ms: open.hint().begun_ms,
+            })?;
             open.truncate(mark.length, mark.rows).map_err(|error| failed("cut", &path, error))?;
         }
         open.rows = mark.rows;
@@ -347,5 +353,8 @@ fn sync_folder(folder: &Path) -> Result<()> {
 
 /// For errors of tasks that did not end.
 pub(super) fn interrupted() -> Error {
-    Error::new(ErrorKind::OutcomeUnknown, "the runtime ended while a CSV file was being written: look before you write again")
+    Error::new(
+        ErrorKind::OutcomeUnknown,
+        "the runtime ended while a CSV file was being written: look before you write again",
+    )
 }

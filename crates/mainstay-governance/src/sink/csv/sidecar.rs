@@ -149,17 +149,15 @@ impl Locked<'_> {
     fn read(&mut self) -> Result<Vec<u8>> {
         let mut bytes = Vec::with_capacity(3 * SECTOR);
         let (file, path) = (&mut self.0.file, &self.0.path);
-        let read = file
-            .seek(SeekFrom::Start(0))
-            .and_then(|_| (&mut *file).take(3 * SECTOR as u64).read_to_end(&mut bytes));
+        let read =
+            file.seek(SeekFrom::Start(0)).and_then(|_| (&mut *file).take(3 * SECTOR as u64).read_to_end(&mut bytes));
         read.map_err(|error| failed("read", path, error))?;
         Ok(bytes)
     }
 
     fn write(&mut self, sector: usize, record: &[u8]) -> Result<()> {
         let (file, path) = (&mut self.0.file, &self.0.path);
-        let written =
-            file.seek(SeekFrom::Start((sector * SECTOR) as u64)).and_then(|_| file.write_all(record));
+        let written = file.seek(SeekFrom::Start((sector * SECTOR) as u64)).and_then(|_| file.write_all(record));
         written.map_err(|error| failed("write", path, error))
     }
 
