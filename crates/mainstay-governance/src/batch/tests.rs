@@ -15,8 +15,10 @@ struct Doubler {
     batches: Mutex<Vec<Vec<u32>>>,
     permits: Semaphore,
     /// What becomes of a batch.
-    verdict: Box<dyn Fn(&[u32]) -> Result<()> + Send + Sync>,
+    verdict: Box<Verdict>,
 }
+
+type Verdict = dyn Fn(&[u32]) -> Result<()> + Send + Sync;
 
 impl Doubler {
     /// Writes at once.

@@ -13,12 +13,18 @@ const LINGER: Duration = Duration::from_secs(5);
 
 /// Batches that were written, and whether writing fails.
 #[derive(Clone, Default)]
-struct Outside(Arc<Mutex<(Vec<Vec<u64>>, Option<ErrorKind>)>>);
+struct Outside(Arc<Mutex<Written>>);
+
+#[derive(Default)]
+struct Written {
+    batches: Vec<Vec<u64>>,
+    fails: Option<ErrorKind>,
+}
 
 impl Outside {
     /// Everything that was written. Calls that were made at once reach an actor in any order.
     fn written(&self) -> Vec<u64> {
-        let mut written = self.0.lock().0.concat();
+        let mut written = self.0.lock().batches.concat();
         written.sort_unstable();
         written
     }
@@ -27,10 +33,10 @@ impl Outside {
 impl BatchWriter<u64, u64> for Outside {
     async fn write(&self, items: &[u64]) -> Result<Vec<u64>> {
         let mut outside = self.0.lock();
-        if let Some(kind) = outside.1 {
+        if let Some(kind) = outside.fails {
             return Err(Error::new(kind, "the disk is away"));
         }
-        outside.0.push(items.to_vec());
+        outside.batches.push(items.to_vec());
         Ok(items.iter().map(|item| item + 1000).collect())
     }
 }
@@ -109,7 +115,7 @@ async fn defect_3_7_callers_that_wait_do_not_keep_the_flush_from_running() {
     for (event, call) in (0..).zip(calls) {
         assert_eq!(call.await.unwrap().unwrap(), event + 1000, "each has its own answer");
     }
-    assert_eq!(outside.0.lock().0.len(), 1, "in one batch");
+    assert_eq!(outside.0.lock().batches.len(), 1, "in one batch");
     assert_eq!(outside.written(), [0, 1, 2]);
 }
 
@@ -123,7 +129,7 @@ async fn defect_3_7_who_waits_is_answered_when_the_node_stops_and_nobody_waits_f
     for call in calls {
         // Written, or an error: it depends on how far it came. What matters is that there is an answer, and a true one.
         let answer = call.await.unwrap();
-        let is_written = outside.0.lock().0.concat().len() == 3;
+        let is_written = outside.0.lock().batches.concat().len() == 3;
         assert!(answer.is_err() || is_written);
     }
 }
@@ -134,7 +140,7 @@ async fn defect_3_6_callers_are_answered_for_their_own_batch_and_not_before() {
     let outside = Outside::default();
     let node = start(&outside).await;
     let calls = submit(&node, 0..6).await;
-    let written = outside.0.lock().0.concat();
+    let written = outside.0.lock().batches.concat();
     assert_eq!(written.len(), 4, "full by count");
     for (event, call) in (0..).zip(&calls) {
         assert_eq!(call.is_finished(), written.contains(&event));
@@ -149,12 +155,12 @@ async fn defect_3_6_callers_are_answered_for_their_own_batch_and_not_before() {
 async fn defect_3_6_all_of_a_failed_batch_are_told_and_later_ones_are_not_concerned() {
     let outside = Outside::default();
     let node = start(&outside).await;
-    outside.0.lock().1 = Some(ErrorKind::StorageFull);
+    outside.0.lock().fails = Some(ErrorKind::StorageFull);
     let failing = submit(&node, 0..4).await;
     for call in failing {
         assert_eq!(call.await.unwrap().unwrap_err().kind(), ErrorKind::StorageFull);
     }
-    outside.0.lock().1 = None;
+    outside.0.lock().fails = None;
     for call in submit(&node, 4..8).await {
         call.await.unwrap().unwrap();
     }
@@ -170,7 +176,7 @@ async fn defect_3_6_a_flush_with_nothing_to_write_answers_at_once_and_drops_nobo
     assert_eq!(batch.submit(1).await.unwrap(), 1001);
     batch.flush().await;
     batch.close().await;
-    assert_eq!(outside.0.lock().0, [[1]]);
+    assert_eq!(outside.0.lock().batches, [[1]]);
 }
 
 #[tokio::test]
