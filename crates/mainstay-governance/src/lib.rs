@@ -25,3 +25,7 @@ pub mod owner;
 pub mod pool;
 pub mod resolve;
 pub mod sink;
+
+mod reach;
+
+pub use reach::Reach;

@@ -1,1 +1,3 @@
 //! Where rows go: files and databases.
+
+pub mod csv;
