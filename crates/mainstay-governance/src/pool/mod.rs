@@ -164,5 +164,7 @@ pub use pick::Pick;
 pub use priority::Priority;
 pub use reach::Reach;
 pub use resource_pool::ResourcePool;
-pub use settings::{Coordination, DRAIN_TIME_MAX, LeaseSettings, MEMBERS_MAX, PoolSettings, WAITING_MAX};
+pub use settings::{
+    Coordination, DRAIN_TIME_MAX, LEASE_TIME_MAX, LeaseSettings, MEMBERS_MAX, PoolSettings, WAITING_MAX,
+};
 pub use status::{MemberReport, MemberStatus, PoolStatus};
