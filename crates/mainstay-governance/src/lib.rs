@@ -25,3 +25,6 @@ pub mod owner;
 pub mod pool;
 pub mod resolve;
 pub mod sink;
+
+#[cfg(all(feature = "testkit", unix))]
+pub mod testkit;
