@@ -25,6 +25,9 @@ use syn::{DeriveInput, ItemTrait, parse_macro_input};
 /// A call may go to another process. So a method takes `&self` or `&mut self` and owned arguments that are serde types, has
 /// no generics, and returns `Result<T>`, or `Result<T, E>` with an error type of your own that is a serde type and
 /// `From<mainstay::Error>`.
+///
+/// The trait may be generic in types that live for ever, as in a library whose users bring them: `trait Owner<R: Resource>`
+/// has the proxy `OwnerRef<R>`.
 #[proc_macro_attribute]
 pub fn interface(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemTrait);
@@ -44,7 +47,7 @@ pub fn interface(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// Fields that are collections are opened under the name of the field (`#[service(name = "…")]` gives another), a
-/// `StateManager` and a `ServiceContext` are given, and every other field is `Default::default()`. What a field is follows
+/// `StateManager` and a `ServiceContext` are given, a `Provided<T>` is what the node was given, and every other field is `Default::default()`. What a field is follows
 /// from the name of its type; `#[service(collection)]` and `#[service(default)]` say so where that name is your own.
 #[proc_macro_derive(Service, attributes(service))]
 pub fn derive_service(item: TokenStream) -> TokenStream {
@@ -59,12 +62,12 @@ pub fn derive_service(item: TokenStream) -> TokenStream {
 ///     implements(Counter, Audit),     // the interfaces that it can be called by; none if it only has timers or reminders
 ///     persistence = "persisted",      // or "volatile", "none"; "persisted" unless told
 ///     partitions = 10,                // over which actors are spread by their ids; 10 unless told
-///     name = "counter",               // the name of the struct unless told
+///     name = "counter",               // the name of the struct unless told; `T::NAME` if the struct is generic in `T`
 /// )]
 /// ```
 ///
 /// A `State<T>` or `Paged<T>` field is stored under the name of the field (`#[actor(name = "…")]` gives another, so that a field
-/// can be renamed), a `Context` is given, and every other field is `Default::default()` and lives as long as the activation.
+/// can be renamed), a `Context` is given, a `Provided<T>` is what the node was given, and every other field is `Default::default()` and lives as long as the activation.
 /// What a field is follows from the name of its type; `#[actor(state)]` and `#[actor(default)]` say so where that name is
 /// your own.
 ///

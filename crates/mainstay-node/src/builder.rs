@@ -8,7 +8,8 @@ use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Replica, Role};
 use mainstay_runtime::{
-    Actor, ActorOptions, ActorSettings, Directory, PoolOptions, Service, ServiceType, Serving, Worker, WorkerType,
+    Actor, ActorOptions, ActorSettings, Directory, PoolOptions, Provisions, Service, ServiceType, Serving, Worker,
+    WorkerType,
 };
 use mainstay_store::disk::{Disk, RealDisk};
 
@@ -32,6 +33,9 @@ pub struct NodeBuilder {
     /// In the order in which they were given; one that cannot be is reported by `start`.
     services: Vec<Result<Offer>>,
     workers: Vec<Result<WorkerType>>,
+    provisions: Provisions,
+    /// What was wrong with a provision, for `start` to report.
+    provision_refused: Option<Error>,
     steps: Vec<Step>,
     config_file: Option<PathBuf>,
     isolated: bool,
@@ -51,6 +55,8 @@ impl NodeBuilder {
             disk: Arc::new(RealDisk),
             services: Vec::new(),
             workers: Vec::new(),
+            provisions: Provisions::default(),
+            provision_refused: None,
             steps: Vec::new(),
             config_file: None,
             isolated: false,
@@ -100,6 +106,15 @@ impl NodeBuilder {
     /// Offers a type of worker with a pool of another size.
     pub fn worker_with<T: Worker>(mut self, options: PoolOptions) -> Self {
         self.workers.push(WorkerType::of::<T>(options));
+        self
+    }
+
+    /// Gives the node a thing that its actors, services and workers use: a client, a factory, a configuration. Each is found by
+    /// its type: as a field `Provided<T>` of an actor or service, or by `provided` of a context.
+    pub fn provide<T: Send + Sync + 'static>(mut self, value: T) -> Self {
+        if let Err(error) = self.provisions.add(value) {
+            self.provision_refused.get_or_insert(error);
+        }
         self
     }
 
@@ -170,6 +185,9 @@ impl NodeBuilder {
     /// a folder of another node), `Conflict` if another process uses the folder, `Corrupt` or `UnknownVersion` if it cannot
     /// be read.
     pub async fn start(self) -> Result<Node> {
+        if let Some(error) = self.provision_refused {
+            return Err(error);
+        }
         let services = self.services.into_iter().collect::<Result<Vec<_>>>()?;
         let workers = self.workers.into_iter().collect::<Result<Vec<_>>>()?;
         refuse_namesakes(&services)?;
@@ -189,7 +207,7 @@ impl NodeBuilder {
         let transport = InProcessNetwork::new().endpoint(node);
         let host = Host::open(self.disk, settings.data_dir(), options, transport).await?;
         let guard = KillOnDrop(Some(host.clone()));
-        match assemble(&host, node, services, &workers, &settings).await {
+        match assemble(&host, node, services, &workers, self.provisions, &settings).await {
             Ok(directory) => {
                 guard.disarm();
                 let node = Node::new(host, directory, settings);
@@ -224,6 +242,7 @@ async fn assemble(
     node: NodeId,
     offers: Vec<Offer>,
     workers: &[WorkerType],
+    provisions: Provisions,
     settings: &Settings,
 ) -> Result<Arc<Directory>> {
     host.found().await?;
@@ -241,7 +260,7 @@ async fn assemble(
         Ok(Serving { service, partitions })
     });
     let serving = serving.collect::<Result<Vec<_>>>()?;
-    let directory = Arc::new(Directory::new(&serving)?);
+    let directory = Arc::new(Directory::new(&serving)?.with_provisions(provisions));
     directory.employ(workers, directory.clone())?;
     directory.serve(node, serving, directory.clone());
     Ok(directory)

@@ -17,6 +17,7 @@ use crate::actor::settings::ActorSettings;
 use crate::interfaces::{Interfaces, OfferedInterface};
 use crate::lifecycle::{Post, attend};
 use crate::observe::ledger::Ledger;
+use crate::provisions::Provisions;
 use crate::router::{Address, Route, Router, Services, Wanted};
 use crate::service::activation::{Open, ServiceActivation};
 use crate::service::definition::{Service, check_name};
@@ -160,6 +161,7 @@ pub struct Serving {
 pub struct Directory {
     services: BTreeMap<&'static str, Known>,
     workers: Roster,
+    provisions: Arc<Provisions>,
     stop: watch::Sender<bool>,
     scope: Scope,
 }
@@ -201,7 +203,25 @@ impl Directory {
                 )));
             }
         }
-        Ok(Self { services: table, workers: Roster::default(), stop: watch::Sender::new(false), scope: Scope::new() })
+        Ok(Self {
+            services: table,
+            workers: Roster::default(),
+            provisions: Arc::default(),
+            stop: watch::Sender::new(false),
+            scope: Scope::new(),
+        })
+    }
+
+    /// The same directory with things that its objects use.
+    #[must_use]
+    pub fn with_provisions(mut self, provisions: Provisions) -> Self {
+        self.provisions = Arc::new(provisions);
+        self
+    }
+
+    /// The services that a router leads to, as an object of this directory sees them.
+    fn services(&self, router: Arc<dyn Router>) -> Services {
+        Services::new(router).with_provisions(self.provisions.clone())
     }
 
     /// Starts to serve: the objects reach each other by `router`.
@@ -210,7 +230,7 @@ impl Directory {
             let Some(served) = self.services.get(service.name) else { continue };
             let population = Arc::new(Population::new(&service.settings));
             for (slot, partition) in served.slots.iter().zip(partitions) {
-                let services = Services::new(router.clone());
+                let services = self.services(router.clone());
                 let (slot, population, stop) = (slot.clone(), population.clone(), self.stop.subscribe());
                 let ledger = served.ledger.clone();
                 let post = Post { node, partition, slot, services, population, ledger, stop };
@@ -231,7 +251,7 @@ impl Directory {
     /// # Errors
     /// `Invalid` if two workers have one name, `Fatal` if one panics when it is made.
     pub fn employ(&self, workers: &[WorkerType], router: Arc<dyn Router>) -> Result<()> {
-        self.workers.open(workers, &Services::new(router))
+        self.workers.open(workers, &self.services(router))
     }
 
     /// Stops in order: no call is admitted any more, `run` is cancelled, and what is under way gets a grace period to end.

@@ -32,6 +32,7 @@ mod backoff;
 mod directory;
 mod interfaces;
 mod lifecycle;
+mod provisions;
 mod router;
 mod slot;
 
@@ -56,6 +57,7 @@ pub use call::host::{ExclusiveHost, ExclusiveMethod, Host, Queued, SharedMethod,
 pub use call::proxy::{Offered, Proxy, SharedInterface};
 pub use directory::{Directory, ServiceKind, ServiceType, Serving};
 pub use interfaces::{Interfaces, OfferedInterface};
+pub use provisions::{Provided, Provisions};
 pub use router::{Address, Route, Router, Services, Wanted};
 pub use service::context::ServiceContext;
 pub use service::definition::{SERVICE_NAME_BYTES_MAX, Service};

@@ -11,6 +11,7 @@ use crate::call::caller::Caller;
 use crate::call::proxy::{Proxy, SharedInterface};
 use crate::directory::ServiceKind;
 use crate::interfaces::OfferedInterface;
+use crate::provisions::Provisions;
 use crate::slot::Slot;
 use crate::worker::desk::Desk;
 
@@ -86,16 +87,32 @@ pub enum Route {
     Local(Arc<Slot>),
 }
 
-/// All services that can be called from here. Cheap to clone.
+/// All services that can be called from here, and what their objects were given. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Services {
     router: Arc<dyn Router>,
+    provisions: Arc<Provisions>,
 }
 
 impl Services {
     /// The services that a router leads to.
     pub fn new(router: Arc<dyn Router>) -> Self {
-        Self { router }
+        Self { router, provisions: Arc::default() }
+    }
+
+    /// The same services with things that objects use.
+    #[must_use]
+    pub fn with_provisions(mut self, provisions: Arc<Provisions>) -> Self {
+        self.provisions = provisions;
+        self
+    }
+
+    /// What the node was given of a type.
+    ///
+    /// # Errors
+    /// `Invalid` if nobody provided it.
+    pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
+        self.provisions.get()
     }
 
     /// A proxy to the partition of a key, of the one service that implements the interface.

@@ -254,7 +254,7 @@ pub use mainstay_runtime::{
     DYNAMIC_NAME_BYTES_MAX, Deferred, DynamicState, DynamicStateMut, Event, Events, Lifecycle, Paged, Received, Remind,
     Remindable, Responder, State, StateValue, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo, deferred,
 };
-pub use mainstay_runtime::{ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_MAX, Page};
+pub use mainstay_runtime::{ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_MAX, Page, Provided};
 pub use mainstay_state::actor::{
     CRON_BYTES_MAX, CatchUp, CronSchedule, REMINDER_NAME_BYTES_MAX, REMINDER_PAYLOAD_BYTES_MAX, REMINDER_SPAN_MAX,
     Reminder, Schedule,

@@ -4,7 +4,8 @@
 //! `Result` of the standard library with one whose error defaults to [`Error`], and so stays compatible with it.
 
 pub use crate::actor::{
-    Actor, ActorId, Context, Deferred, Event, Lifecycle, Paged, Received, Remindable, Reminder, Responder, State,
+    Actor, ActorId, Context, Deferred, Event, Lifecycle, Paged, Provided, Received, Remindable, Reminder, Responder,
+    State,
 };
 pub use crate::collections::{ConcurrentQueue, Dictionary, Queue, StateManager, Transaction};
 pub use crate::{Error, ErrorKind, Level, Result};

@@ -19,6 +19,8 @@ enum Content {
     /// State, stored under this name.
     State(String),
     Context,
+    /// What the node was given.
+    Provided,
     /// Its default, which is not stored.
     Plain,
 }
@@ -52,6 +54,10 @@ impl<'i> ActorField<'i> {
                 Err("a `Context` is not stored under a name: remove `name`")
             }
             (None, None, Some("Context")) => Ok(Content::Context),
+            (None, None, Some("Provided")) if stored.is_some() => {
+                Err("what is provided is not stored under a name: remove `name`")
+            }
+            (None, None, Some("Provided")) => Ok(Content::Provided),
             (None, None, _) if stored.is_some() => Err(
                 "only state has a name to be stored under: make the field a `State<..>`, or add `state` if its type is one by \
                      another name",
@@ -67,6 +73,7 @@ impl<'i> ActorField<'i> {
         let (name, ty) = (&self.field.name, self.field.ty);
         let value = match self.content.key(&self.field) {
             Some(key) => quote_spanned! { place(ty) => <#ty as ::mainstay::__private::Kept>::open(opening, #key)? },
+            None if self.content == Content::Provided => quote_spanned! { place(ty) => opening.provided()? },
             None => quote_spanned! { place(ty) => opening.plain::<#ty>() },
         };
         quote!(#name: #value)
@@ -85,7 +92,8 @@ impl<'i> ActorField<'i> {
     }
 
     fn kept(&self) -> Option<(&syn::Ident, &syn::Type)> {
-        (self.content != Content::Plain).then_some((&self.field.name, self.field.ty))
+        let is_kept = !matches!(self.content, Content::Plain | Content::Provided);
+        is_kept.then_some((&self.field.name, self.field.ty))
     }
 }
 
@@ -95,7 +103,7 @@ impl Content {
         match self {
             Self::State(stored) => Some(stored.clone()),
             Self::Context => Some(field.name.unraw().to_string()),
-            Self::Plain => None,
+            Self::Provided | Self::Plain => None,
         }
     }
 }
@@ -122,7 +130,7 @@ pub(super) fn refuse_clashes(fields: &[ActorField<'_>]) -> syn::Result<()> {
                 (stored.insert(name, &field.name), format!("would be stored under the name {name:?}"))
             }
             Content::Context => (context.replace(&field.name), "are the `Context`".to_owned()),
-            Content::Plain => return Ok(()),
+            Content::Provided | Content::Plain => return Ok(()),
         };
         let Some(earlier) = earlier else { return Ok(()) };
         let remedy = match content {

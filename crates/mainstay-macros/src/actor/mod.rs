@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::DeriveInput;
 
-use crate::derive::{Kind, all, fields, offers, text};
+use crate::derive::{Kind, all, fields, offers};
 use attribute::ActorAttribute;
 use field::{ActorField, refuse_clashes};
 
@@ -17,16 +17,17 @@ const ACTOR: Kind =
 pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
     let fields = all(fields(item, &ACTOR)?.into_iter().map(ActorField::read))?;
     refuse_clashes(&fields)?;
-    let ActorAttribute { implements, partitions, level, name } = ActorAttribute::read(&item.attrs)?;
-    let (actor, text) = (&item.ident, text(name, &item.ident));
+    let ActorAttribute { implements, partitions, level, name } = ActorAttribute::read(item)?;
+    let actor = &item.ident;
+    let (generics, arguments, bounds) = item.generics.split_for_impl();
     let interfaces = offers(&implements, "offer");
     let opened = fields.iter().map(ActorField::expand_open);
     let sealed = fields.iter().filter_map(ActorField::expand_seal);
     let restored = fields.iter().filter_map(ActorField::expand_restore);
     Ok(quote! {
         #[automatically_derived]
-        impl ::mainstay::__private::Actor for #actor {
-            const NAME: &'static str = #text;
+        impl #generics ::mainstay::__private::Actor for #actor #arguments #bounds {
+            const NAME: &'static str = #name;
             const LEVEL: ::mainstay::Level = ::mainstay::Level::#level;
 
             // A constant of `Probe` itself goes before that of the trait, and is there if the actor implements what it

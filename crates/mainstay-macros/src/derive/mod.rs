@@ -8,7 +8,7 @@ mod shape;
 
 pub(crate) use kind::Kind;
 pub(crate) use settings::{all, checked_name, implements, level, number, once, read};
-pub(crate) use shape::{Field, fields};
+pub(crate) use shape::{Field, fields, fields_of_one_type};
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::quote_spanned;

@@ -33,9 +33,9 @@ impl<'i> Field<'i> {
 }
 
 /// The fields of a struct that is not generic and has names for all of them.
-pub(crate) fn fields<'i>(item: &'i DeriveInput, kind: &Kind) -> syn::Result<Vec<Field<'i>>> {
-    let Kind { noun, word, why_names } = kind;
+pub(crate) fn fields_of_one_type<'i>(item: &'i DeriveInput, kind: &Kind) -> syn::Result<Vec<Field<'i>>> {
     if !item.generics.params.is_empty() || item.generics.where_clause.is_some() {
+        let Kind { noun, word, .. } = kind;
         return Err(syn::Error::new_spanned(
             &item.generics,
             format!(
@@ -43,6 +43,12 @@ pub(crate) fn fields<'i>(item: &'i DeriveInput, kind: &Kind) -> syn::Result<Vec<
             ),
         ));
     }
+    fields(item, kind)
+}
+
+/// The fields of a struct that has names for all of them.
+pub(crate) fn fields<'i>(item: &'i DeriveInput, kind: &Kind) -> syn::Result<Vec<Field<'i>>> {
+    let Kind { noun, why_names, .. } = kind;
     let refusal = format!("{noun} is a struct with named fields: {why_names}");
     match &item.data {
         Data::Struct(data) => match &data.fields {

@@ -4,7 +4,7 @@ use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 
 use super::method::{Method, words};
-use super::{Interface, hidden};
+use super::{Interface, and, hidden, marker};
 
 impl Interface {
     /// The trait, its proxy, and what ties the two together.
@@ -15,8 +15,8 @@ impl Interface {
 
     /// The trait as it was written, with futures that can be sent. An `impl` says `async fn` all the same.
     fn expand_trait(&self) -> TokenStream {
-        let Self { attributes, visibility, name, .. } = self;
-        let proxy = self.proxy();
+        let Self { attributes, visibility, name, generics, .. } = self;
+        let (proxy, (_, arguments, bounds)) = (self.proxy(), generics.split_for_impl());
         let methods = self.methods.iter().map(|method| {
             let Method { attributes, name, output, .. } = method;
             let (receiver, arguments) = (method.receiver(), method.typed_arguments());
@@ -28,11 +28,11 @@ impl Interface {
         });
         quote! {
             #(#attributes)*
-            #visibility trait #name: ::core::marker::Send + ::core::marker::Sync + 'static {
+            #visibility trait #name #generics: ::core::marker::Send + ::core::marker::Sync + 'static #bounds {
                 #(#methods)*
 
                 #[doc(hidden)]
-                fn __interface() -> ::core::marker::PhantomData<#proxy>
+                fn __interface() -> ::core::marker::PhantomData<#proxy #arguments>
                 where
                     Self: ::core::marker::Sized,
                 {
@@ -43,57 +43,80 @@ impl Interface {
     }
 
     fn expand_proxy(&self) -> TokenStream {
-        let Self { visibility, name, .. } = self;
-        let proxy = self.proxy();
+        let Self { visibility, name, generics, .. } = self;
+        let (proxy, (_, _, bounds)) = (self.proxy(), generics.split_for_impl());
+        let (field, marker) = (hidden("marker"), marker(generics));
         let words = words(&self.attributes);
         let first = format!("Calls a [`{name}`], wherever it is. Cheap to clone.");
         quote! {
             #[doc = #first]
             #[doc = ""]
             #(#words)*
-            #[derive(::core::clone::Clone, ::core::fmt::Debug)]
-            #visibility struct #proxy {
+            #visibility struct #proxy #generics #bounds {
                 caller: ::mainstay::__private::Caller,
+                #field: #marker,
             }
         }
     }
 
     /// In a block of its own, where its names are in nobody's way.
     fn expand_tie(&self) -> TokenStream {
-        let (name, proxy) = (&self.name, self.proxy());
-        let (object, host) = (hidden("Object"), hidden("Host"));
-        let text = name.unraw().to_string();
-        let records = self.methods.iter().map(|method| method.expand_record(name));
-        let declared = self.methods.iter().map(Method::expand_declaration);
-        let turns = self.methods.iter().map(Method::expand_turn);
-        let calls = self.methods.iter().map(|method| method.expand_call(&text));
-        let (bound, marker) = match self.is_shared() {
-            true => (quote!(Host), quote! { impl ::mainstay::__private::SharedInterface for #proxy {} }),
+        let (name, proxy, generics) = (&self.name, self.proxy(), &self.generics);
+        let (object, host, marker) = (hidden("Object"), hidden("Host"), hidden("marker"));
+        let (text, proxy_text) = (name.unraw().to_string(), proxy.to_string());
+        let records = self.methods.iter().map(|method| method.expand_record(name, generics));
+        let declared = self.methods.iter().map(|method| method.expand_declaration(generics));
+        let turns = self.methods.iter().map(|method| method.expand_turn(generics));
+        let calls = self.methods.iter().map(|method| method.expand_call(&text, generics));
+        let (impl_generics, arguments, bounds) = generics.split_for_impl();
+        let (bound, shared) = match self.is_shared() {
+            true => (
+                quote!(Host),
+                quote! {
+                    impl #impl_generics ::mainstay::__private::SharedInterface for #proxy #arguments #bounds {}
+                },
+            ),
             false => (quote!(ExclusiveHost), quote!()),
         };
+        let mut hosted = and(generics, &host);
+        let bounds_of_host = hosted.make_where_clause();
+        bounds_of_host.predicates.push(syn::parse_quote!(#host: ::mainstay::__private::#bound));
+        bounds_of_host.predicates.push(syn::parse_quote!(#host::Target: #name #arguments));
+        let (hosted, _, bounds_of_host) = hosted.split_for_impl();
         quote! {
             #[allow(non_camel_case_types, missing_docs, unreachable_pub, private_interfaces, dead_code, clippy::all)]
             const _: () = {
                 #(#records)*
 
-                pub trait #object: ::core::marker::Send + ::core::marker::Sync + 'static {
+                pub trait #object #generics: ::core::marker::Send + ::core::marker::Sync + 'static #bounds {
                     #(#declared)*
                 }
 
-                impl<#host> #object for #host
-                where
-                    #host: ::mainstay::__private::#bound,
-                    #host::Target: #name,
-                {
+                impl #hosted #object #arguments for #host #bounds_of_host {
                     #(#turns)*
                 }
 
-                impl ::mainstay::__private::Proxy for #proxy {
-                    type Object = dyn #object;
+                impl #impl_generics ::core::clone::Clone for #proxy #arguments #bounds {
+                    fn clone(&self) -> Self {
+                        Self {
+                            caller: ::core::clone::Clone::clone(&self.caller),
+                            #marker: ::core::marker::PhantomData,
+                        }
+                    }
+                }
+
+                impl #impl_generics ::core::fmt::Debug for #proxy #arguments #bounds {
+                    fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                        f.debug_struct(#proxy_text).field("caller", &self.caller).finish()
+                    }
+                }
+
+                impl #impl_generics ::mainstay::__private::Proxy for #proxy #arguments #bounds {
+                    type Object = dyn #object #arguments;
                     const INTERFACE: &'static str = #text;
 
                     fn from_caller(caller: ::mainstay::__private::Caller) -> Self {
-                        Self { caller }
+                        Self { caller, #marker: ::core::marker::PhantomData }
                     }
 
                     fn caller(&self) -> &::mainstay::__private::Caller {
@@ -101,19 +124,15 @@ impl Interface {
                     }
                 }
 
-                impl<#host> ::mainstay::__private::Offered<#host> for #proxy
-                where
-                    #host: ::mainstay::__private::#bound,
-                    #host::Target: #name,
-                {
-                    fn object(host: ::std::sync::Arc<#host>) -> ::std::sync::Arc<dyn #object> {
+                impl #hosted ::mainstay::__private::Offered<#host> for #proxy #arguments #bounds_of_host {
+                    fn object(host: ::std::sync::Arc<#host>) -> ::std::sync::Arc<dyn #object #arguments> {
                         host
                     }
                 }
 
-                #marker
+                #shared
 
-                impl #proxy {
+                impl #impl_generics #proxy #arguments #bounds {
                     #(#calls)*
                 }
             };
@@ -135,9 +154,11 @@ impl Method {
         hidden(&format!("Arguments_{}", self.name.unraw()))
     }
 
-    fn expand_record(&self, interface: &syn::Ident) -> TokenStream {
+    fn expand_record(&self, interface: &syn::Ident, generics: &syn::Generics) -> TokenStream {
         let (record, target, output, method) = (self.record(), hidden("Target"), &self.output, &self.name);
-        let (arguments, names) = (self.typed_arguments(), self.arguments.iter().map(|(name, _)| name));
+        let (typed, names) = (self.typed_arguments(), self.arguments.iter().map(|(name, _)| name));
+        let (impl_generics, arguments, bounds) = generics.split_for_impl();
+        let (check, field, marker) = (hidden(&format!("check_{}", method.unraw())), hidden("marker"), marker(generics));
         let checks = self.arguments.iter().map(|(_, ty)| {
             quote_spanned! { ty.span() => ::mainstay::__private::assert_contract::<#ty>(); }
         });
@@ -145,36 +166,41 @@ impl Method {
             true => (quote!(ExclusiveMethod), quote!(&mut)),
             false => (quote!(SharedMethod), quote!(&)),
         };
+        let mut targeted = and(generics, &target);
+        targeted.make_where_clause().predicates.push(syn::parse_quote!(#target: #interface #arguments));
+        let (targeted, _, bounds_of_target) = targeted.split_for_impl();
         quote! {
-            pub struct #record { #(#arguments),* }
+            pub struct #record #generics #bounds { #(#typed,)* #field: #marker }
 
-            const _: fn() = || { #(#checks)* };
+            fn #check #impl_generics() #bounds { #(#checks)* }
 
-            impl<#target: #interface> ::mainstay::__private::#kind<#target, #output> for #record {
+            impl #targeted ::mainstay::__private::#kind<#target, #output> for #record #arguments #bounds_of_target {
                 fn invoke(
                     self,
                     target: #borrow #target,
                 ) -> impl ::core::future::Future<Output = #output> + ::core::marker::Send {
-                    <#target as #interface>::#method(target #(, self.#names)*)
+                    <#target as #interface #arguments>::#method(target #(, self.#names)*)
                 }
             }
         }
     }
 
     /// The method of an object that is reached without knowing its type.
-    fn expand_declaration(&self) -> TokenStream {
-        let (method, record, output) = (&self.name, self.record(), &self.output);
+    fn expand_declaration(&self, generics: &syn::Generics) -> TokenStream {
+        let (method, record, output, (_, arguments, _)) =
+            (&self.name, self.record(), &self.output, generics.split_for_impl());
         quote! {
             fn #method(
                 self: ::std::sync::Arc<Self>,
-                arguments: #record,
+                arguments: #record #arguments,
                 call: ::mainstay::__private::Call,
-            ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::Outcome>::Reply, #record>;
+            ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::Outcome>::Reply, #record #arguments>;
         }
     }
 
-    fn expand_turn(&self) -> TokenStream {
-        let (method, record, output) = (&self.name, self.record(), &self.output);
+    fn expand_turn(&self, generics: &syn::Generics) -> TokenStream {
+        let (method, record, output, (_, arguments, _)) =
+            (&self.name, self.record(), &self.output, generics.split_for_impl());
         let turn = match self.is_exclusive {
             true => quote!(ExclusiveHost::exclusive),
             false => quote!(Host::shared),
@@ -182,10 +208,10 @@ impl Method {
         quote! {
             fn #method(
                 self: ::std::sync::Arc<Self>,
-                arguments: #record,
+                arguments: #record #arguments,
                 call: ::mainstay::__private::Call,
-            ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::Outcome>::Reply, #record> {
-                ::mainstay::__private::#turn::<#output, #record>(self, arguments, call)
+            ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::Outcome>::Reply, #record #arguments> {
+                ::mainstay::__private::#turn::<#output, #record #arguments>(self, arguments, call)
             }
         }
     }
@@ -200,19 +226,19 @@ impl Method {
     }
 
     /// The method of the proxy.
-    fn expand_call(&self, interface: &str) -> TokenStream {
-        let reply = self.reply();
+    fn expand_call(&self, interface: &str, generics: &syn::Generics) -> TokenStream {
+        let (reply, (_, generic_arguments, _)) = (self.reply(), generics.split_for_impl());
         let (method, record, output, text) = (&self.name, self.record(), &self.output, self.name.unraw().to_string());
         let (arguments, words) = (self.typed_arguments(), self.words());
         let names: Vec<_> = self.arguments.iter().map(|(name, _)| name).collect();
-        let object = hidden("Object");
+        let (object, marker) = (hidden("Object"), hidden("marker"));
         // The span of the output, because a type that cannot be returned is reported here.
         let call = quote_spanned! { output.span() =>
-            ::mainstay::__private::Caller::call::<dyn #object, #output, #record>(
+            ::mainstay::__private::Caller::call::<dyn #object #generic_arguments, #output, #record #generic_arguments>(
                 &self.caller,
                 &METHOD,
                 arguments,
-                <dyn #object as #object>::#method,
+                <dyn #object #generic_arguments as #object #generic_arguments>::#method,
             )
             .await
         };
@@ -220,7 +246,7 @@ impl Method {
             #(#words)*
             pub async fn #method(&self #(, #arguments)*) -> #reply {
                 static METHOD: ::mainstay::__private::Method = ::mainstay::__private::Method::new(#interface, #text);
-                let arguments = #record { #(#names),* };
+                let arguments = #record { #(#names,)* #marker: ::core::marker::PhantomData };
                 #call
             }
         }

@@ -7,7 +7,7 @@ mod refuse;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::ext::IdentExt as _;
-use syn::{Attribute, Ident, ItemTrait, TraitItem, Visibility};
+use syn::{Attribute, GenericParam, Generics, Ident, ItemTrait, TraitItem, Visibility};
 
 use method::Method;
 use refuse::Refusals;
@@ -17,6 +17,7 @@ pub(crate) struct Interface {
     attributes: Vec<Attribute>,
     visibility: Visibility,
     name: Ident,
+    generics: Generics,
     methods: Vec<Method>,
 }
 
@@ -37,11 +38,10 @@ impl Interface {
         if !arguments.is_empty() {
             refusals.add(arguments, "`#[interface]` takes no arguments: remove them");
         }
-        if !item.generics.params.is_empty() || item.generics.where_clause.is_some() {
+        for lifetime in item.generics.lifetimes() {
             refusals.add(
-                &item.generics,
-                "an interface cannot be generic, because callers elsewhere would not know the type: name the type, or write one \
-                 interface for each",
+                lifetime,
+                "an interface cannot borrow, because a call may go to another process: remove the lifetime",
             );
         }
         if !item.supertraits.is_empty() {
@@ -62,7 +62,13 @@ impl Interface {
         });
         let methods = methods.collect();
         refusals.finish()?;
-        Ok(Self { attributes: item.attrs.clone(), visibility: item.vis.clone(), name: item.ident.clone(), methods })
+        Ok(Self {
+            attributes: item.attrs.clone(),
+            visibility: item.vis.clone(),
+            name: item.ident.clone(),
+            generics: item.generics.clone(),
+            methods,
+        })
     }
 
     /// The name of the proxy.
@@ -74,6 +80,19 @@ impl Interface {
     fn is_shared(&self) -> bool {
         self.methods.iter().all(|method| !method.is_exclusive)
     }
+}
+
+/// The generics with one more parameter, which comes last.
+fn and(generics: &Generics, parameter: &Ident) -> Generics {
+    let mut generics = generics.clone();
+    generics.params.push(GenericParam::Type(parameter.clone().into()));
+    generics
+}
+
+/// Stands for the types that something is generic in, without owning one.
+fn marker(generics: &Generics) -> TokenStream {
+    let types = generics.type_params().map(|parameter| &parameter.ident);
+    quote!(::core::marker::PhantomData<fn() -> (#(#types,)*)>)
 }
 
 /// A name that no user of the macro has.

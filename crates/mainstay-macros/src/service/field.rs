@@ -17,6 +17,7 @@ enum Content {
     Collection(String),
     StateManager,
     Context,
+    Provided,
     Default,
 }
 
@@ -47,6 +48,7 @@ impl<'i> ServiceField<'i> {
             Content::Collection(stored) => quote_spanned! { place(ty) => opening.collection::<#ty>(#stored).await? },
             Content::StateManager => quote_spanned! { place(ty) => opening.state_manager() },
             Content::Context => quote_spanned! { place(ty) => opening.context() },
+            Content::Provided => quote_spanned! { place(ty) => opening.provided()? },
             Content::Default => quote_spanned! { place(ty) => opening.plain::<#ty>() },
         };
         quote!(#name: #value)
@@ -59,6 +61,7 @@ impl Content {
             Some("Dictionary" | "Queue" | "ConcurrentQueue") => Self::Collection(field.name.unraw().to_string()),
             Some("StateManager") => Self::StateManager,
             Some("ServiceContext") => Self::Context,
+            Some("Provided") => Self::Provided,
             _ => Self::Default,
         }
     }

@@ -8,7 +8,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::DeriveInput;
 
-use crate::derive::{Kind, all, fields, offers, text};
+use crate::derive::{Kind, all, fields_of_one_type, offers, text};
 use attribute::ServiceAttribute;
 use field::ServiceField;
 
@@ -16,7 +16,7 @@ const SERVICE: Kind =
     Kind { noun: "a service", word: "service", why_names: "they are its collections, and their names are stored" };
 
 pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
-    let fields = all(fields(item, &SERVICE)?.into_iter().map(ServiceField::read))?;
+    let fields = all(fields_of_one_type(item, &SERVICE)?.into_iter().map(ServiceField::read))?;
     let attribute = ServiceAttribute::read(&item.attrs)?;
     let name = &item.ident;
     let text = text(attribute.name.clone(), name);

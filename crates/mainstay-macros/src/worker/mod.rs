@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::DeriveInput;
 
-use crate::derive::{Kind, all, fields, offers, text};
+use crate::derive::{Kind, all, fields_of_one_type, offers, text};
 use attribute::WorkerAttribute;
 use field::WorkerField;
 
@@ -15,7 +15,7 @@ const WORKER: Kind =
     Kind { noun: "a worker", word: "worker", why_names: "its `WorkerContext`, and others that start as their default" };
 
 pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
-    let fields = all(fields(item, &WORKER)?.into_iter().map(WorkerField::read))?;
+    let fields = all(fields_of_one_type(item, &WORKER)?.into_iter().map(WorkerField::read))?;
     let attribute = WorkerAttribute::read(&item.attrs)?;
     let (worker, text) = (&item.ident, text(attribute.name.clone(), &item.ident));
     let interfaces = offers(&attribute.implements, "offer");

@@ -58,6 +58,14 @@ impl Context {
         self.site.hall.epoch
     }
 
+    /// What the node was given of a type, by `Node::builder().provide(..)`.
+    ///
+    /// # Errors
+    /// `Invalid` if nobody provided it.
+    pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
+        self.site.hall.services.provided()
+    }
+
     /// A proxy to an actor, of the one type that implements the interface.
     ///
     /// # Errors

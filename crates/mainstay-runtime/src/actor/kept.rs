@@ -5,6 +5,7 @@ use mainstay_core::Result;
 use mainstay_state::actor::ActorWrites;
 
 use crate::actor::site::Site;
+use crate::provisions::Provided;
 use crate::service::opening::PlainField;
 
 /// A field of an actor that is more than plain memory.
@@ -45,6 +46,14 @@ impl ActorOpening<'_> {
     /// The value of a field that is not kept.
     pub fn plain<T: PlainField>(&self) -> T {
         T::initial()
+    }
+
+    /// A field with what the node was given.
+    ///
+    /// # Errors
+    /// `Invalid` if nobody provided it.
+    pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Provided<T>> {
+        self.site.hall.services.provided().map(Provided::new)
     }
 }
 

@@ -56,6 +56,14 @@ impl ServiceContext {
         self.epoch
     }
 
+    /// What the node was given of a type, by `Node::builder().provide(..)`.
+    ///
+    /// # Errors
+    /// `Invalid` if nobody provided it.
+    pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
+        self.services.provided()
+    }
+
     /// A proxy to the partition of a key, of the one service that implements the interface.
     ///
     /// # Errors

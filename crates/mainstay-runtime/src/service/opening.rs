@@ -1,6 +1,7 @@
 use mainstay_core::Result;
 use mainstay_state::{Collection, StateManager, Transaction};
 
+use crate::provisions::Provided;
 use crate::service::context::ServiceContext;
 
 /// What a service's object is made from, in the transaction that creates its collections.
@@ -32,6 +33,14 @@ impl Opening<'_> {
     /// The value of a field that is not kept.
     pub fn plain<T: PlainField>(&self) -> T {
         T::initial()
+    }
+
+    /// A field with what the node was given.
+    ///
+    /// # Errors
+    /// `Invalid` if nobody provided it.
+    pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Provided<T>> {
+        self.context.provided().map(Provided::new)
     }
 }
 

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 
 use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::{ActorId, Result};
@@ -27,6 +28,14 @@ impl WorkerContext {
     /// The name of the worker.
     pub fn worker_name(&self) -> &'static str {
         self.name
+    }
+
+    /// What the node was given of a type, by `Node::builder().provide(..)`.
+    ///
+    /// # Errors
+    /// `Invalid` if nobody provided it.
+    pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
+        self.services.provided()
     }
 
     /// A proxy to an actor, of the one type that implements the interface.

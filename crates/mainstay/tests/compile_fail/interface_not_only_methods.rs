@@ -1,7 +1,7 @@
 use mainstay::prelude::*;
 
 #[interface(remote)]
-trait Shop<T>: Clone {
+trait Shop<'t>: Clone {
     type Item;
 
     async fn open(&self) -> Result<()> {
