@@ -1,0 +1,138 @@
+use mainstay::node::NodeBuilder;
+use mainstay::prelude::*;
+use tokio::time::Instant;
+
+use crate::owner::holding::Holding;
+use crate::owner::{Fence, Opening, Owner, OwnerSettings, OwnerStatus, Resource};
+
+/// The name of the timer that checks an open resource.
+const CHECK: &str = "check";
+/// The name of the timer that opens a resource again.
+const REOPEN: &str = "reopen";
+/// The name of the reminder that keeps an unused resource open.
+const STAY: &str = "stay open";
+
+/// The one owner of a resource: an actor that alone holds the real thing.
+///
+/// There is one activation of an actor in a cluster, and so one owner. It opens the resource when it is activated and closes
+/// it when it leaves memory; [the page of this module](crate::owner) says what happens in between.
+#[derive(Actor)]
+#[actor(implements(Owner<R>), name = R::NAME)]
+pub struct ResourceOwner<R: Resource> {
+    /// The token of the last opening. Raised and saved before each.
+    fence: State<Fence>,
+    resource: Provided<R>,
+    holding: Holding<R>,
+    settings: OwnerSettings,
+    /// When it is opened again by a timer that was set.
+    planned: Option<Instant>,
+    ctx: Context,
+}
+
+impl<R: Resource> ResourceOwner<R> {
+    /// Adds the owners of a kind of resource to a node, which provides it to them.
+    pub fn serve(node: NodeBuilder, resource: R) -> NodeBuilder {
+        node.provide(resource).actor::<Self>()
+    }
+
+    fn key(&self) -> Result<String> {
+        let id = self.ctx.id();
+        id.as_text().map(str::to_owned).ok_or_else(|| {
+            Error::invalid(format!("{}({id}) is no owner: the id of an owner is the key of its resource, a text", R::NAME))
+        })
+    }
+
+    /// Opens it, unless it is open or rests.
+    async fn ensure_open(&mut self) -> Result<()> {
+        if self.holding.is_open() {
+            return Ok(());
+        }
+        let key = self.key()?;
+        if let Some((left, cause)) = self.holding.resting(Instant::now()) {
+            return Err(Error::new(
+                ErrorKind::Retry,
+                format!("{key} cannot be used: {cause}; it is opened again in {left:?}, call again then"),
+            ));
+        }
+        *self.fence = self.fence.next()?;
+        // Saved before it is used: whoever opens it next has a larger one, and an owner whose time is over gets none.
+        self.save().await?;
+        let text = format!("{key} cannot be opened: call again later");
+        let opened = self.holding.open(&self.resource, Opening::new(key, *self.fence), &self.settings).await;
+        opened.map_err(|error| Error::new(ErrorKind::Retry, text).with_source(error))
+    }
+
+    /// Sees to it that a resource that was closed by a failure is opened again without being called.
+    fn plan(&mut self) -> Result<()> {
+        if self.holding.is_open() {
+            return Ok(());
+        }
+        let Some(due) = self.holding.due().filter(|due| self.planned != Some(*due)) else { return Ok(()) };
+        self.ctx.set_timer(REOPEN, due.saturating_duration_since(Instant::now()), None, Self::reopen)?;
+        self.planned = Some(due);
+        Ok(())
+    }
+
+    async fn reopen(&mut self) -> Result<()> {
+        // What keeps it from being opened is logged where it is found, and it comes here again.
+        let _ = self.ensure_open().await;
+        self.plan()
+    }
+
+    async fn look_after(&mut self) -> Result<()> {
+        let _ = self.holding.check(&self.resource, &self.settings).await;
+        self.plan()
+    }
+
+    /// Has the owner woken now and then, if it is to stay.
+    fn plan_to_stay(&self) -> Result<()> {
+        match self.settings.stay_open {
+            Some(period) => self.ctx.remind(STAY).after(period).every(period).set().map(drop),
+            None => self.ctx.cancel_reminder(STAY).map(drop),
+        }
+    }
+}
+
+impl<R: Resource> Lifecycle for ResourceOwner<R> {
+    async fn activate(&mut self) -> Result<()> {
+        self.settings = self.resource.owner_settings();
+        self.settings.check()?;
+        self.plan_to_stay()?;
+        let is_saved = self.fence.next()?;
+        let opened = self.ensure_open().await;
+        // An owner whose token was not saved has not begun to own. One that cannot open has: it goes on trying.
+        if *self.fence != is_saved {
+            opened?;
+        }
+        if let Some(period) = self.settings.check_interval {
+            self.ctx.set_timer(CHECK, period, Some(period), Self::look_after)?;
+        }
+        self.plan()
+    }
+
+    async fn deactivate(&mut self) {
+        self.holding.close(&self.resource, &self.settings).await;
+    }
+}
+
+impl<R: Resource> Remindable for ResourceOwner<R> {
+    async fn remind(&mut self, _: Reminder) -> Result<()> {
+        self.reopen().await
+    }
+}
+
+impl<R: Resource> Owner<R> for ResourceOwner<R> {
+    async fn run(&mut self, job: R::Job) -> Result<R::Reply> {
+        let outcome = match self.ensure_open().await {
+            Ok(()) => self.holding.run(&self.resource, &self.settings, job).await,
+            Err(error) => Err(error),
+        };
+        self.plan()?;
+        outcome
+    }
+
+    async fn status(&self) -> Result<OwnerStatus> {
+        let Holding { jobs, openings, .. } = self.holding;
+        Ok(OwnerStatus { state: self.holding.state(), fence: *self.fence, jobs, openings })
+    }
+}

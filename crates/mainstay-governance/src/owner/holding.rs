@@ -1,0 +1,189 @@
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use mainstay::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::owner::guarded::{Guarded, guarded};
+use crate::owner::{Fence, Opening, OwnerSettings, OwnerState, Resource};
+
+/// A resource in the hands of an actor: open, closed, or resting after a failure. It is what a
+/// [`ResourceOwner`](crate::owner::ResourceOwner) and a member of a pool have in common.
+///
+/// Whoever uses the handle takes it out and puts it back when all went well, so that a turn that is cut off in the middle,
+/// and leaves nobody knowing what the handle is like, drops it.
+pub(crate) struct Holding<R: Resource> {
+    /// In a lock because a handle need not be shareable; nobody ever waits for it.
+    handle: Mutex<Option<R::Handle>>,
+    /// What it was last opened with.
+    opening: Opening,
+    rest: Option<Rest>,
+    /// Openings, checks and jobs in a row that have left no handle.
+    failures: u32,
+    pub(crate) jobs: u64,
+    pub(crate) openings: u64,
+}
+
+/// A pause after a failure.
+struct Rest {
+    until: Instant,
+    cause: String,
+}
+
+impl<R: Resource> Default for Holding<R> {
+    fn default() -> Self {
+        let opening = Opening::new("a resource that was never opened", Fence::NONE);
+        Self { handle: Mutex::new(None), opening, rest: None, failures: 0, jobs: 0, openings: 0 }
+    }
+}
+
+impl<R: Resource> Holding<R> {
+    pub(crate) fn is_open(&mut self) -> bool {
+        self.handle.get_mut().is_some()
+    }
+
+    pub(crate) fn state(&self) -> OwnerState {
+        match (&self.rest, self.handle.lock().is_some()) {
+            (_, true) => OwnerState::Open,
+            (Some(rest), false) => {
+                OwnerState::Resting { left: rest.until.saturating_duration_since(Instant::now()), cause: rest.cause.clone() }
+            }
+            (None, false) => OwnerState::Closed,
+        }
+    }
+
+    /// How long it rests, and why, if it does.
+    pub(crate) fn resting(&self, now: Instant) -> Option<(Duration, &str)> {
+        let rest = self.rest.as_ref().filter(|rest| rest.until > now)?;
+        Some((rest.until - now, &rest.cause))
+    }
+
+    /// When it may be opened again, if it is closed by a failure.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.rest.as_ref().map(|rest| rest.until)
+    }
+
+    /// Opens it, after what was open before has been closed.
+    pub(crate) async fn open(&mut self, resource: &R, opening: Opening, settings: &OwnerSettings) -> Result<()> {
+        self.close(resource, settings).await;
+        self.opening = opening;
+        self.openings += 1;
+        let (opening, limit) = (&self.opening, settings.open_time_max);
+        let opened = guarded(limit, async { resource.open(opening).await }).await;
+        match opened.flatten(&format!("opening {}", opening.key), limit) {
+            Ok(handle) => {
+                *self.handle.get_mut() = Some(handle);
+                self.rest = None;
+                Ok(())
+            }
+            Err(error) => {
+                self.failures = self.failures.saturating_add(1);
+                let pause = settings.backoff.pause(self.failures);
+                let (key, fence, failures) = (&*opening.key, opening.fence.get(), self.failures);
+                tracing::warn!(key, fence, failures, ?pause, ?error, "a resource cannot be opened");
+                self.rest(pause, &error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Does a job on the open handle.
+    pub(crate) async fn run(&mut self, resource: &R, settings: &OwnerSettings, job: R::Job) -> Result<R::Reply> {
+        let key = &self.opening.key;
+        let Some(mut handle) = self.handle.get_mut().take() else {
+            return Err(Error::new(ErrorKind::Retry, format!("{key} is closed: call again")));
+        };
+        self.jobs += 1;
+        let limit = settings.job_time_max;
+        let error = match guarded(limit, async { resource.run(&mut handle, job).await }).await {
+            Guarded::Ended(Ok(reply)) => {
+                self.works(handle);
+                return Ok(reply);
+            }
+            Guarded::Ended(Err(error)) if !resource.breaks(&error) => {
+                self.works(handle);
+                return Err(error);
+            }
+            Guarded::Ended(Err(error)) => error,
+            Guarded::Late => Error::new(
+                ErrorKind::OutcomeUnknown,
+                format!(
+                    "a job of {key} took longer than job_time_max of {limit:?} and was given up: read before you repeat it"
+                ),
+            ),
+            Guarded::Panicked(panic) => Error::fatal(format!(
+                "a job of {key} panicked: {panic}; it may have happened in part, and the resource is opened anew"
+            )),
+        };
+        self.breaks(resource, handle, settings, &error).await;
+        Err(error)
+    }
+
+    /// Asks whether the open handle is still good, and closes it if not. Nothing to ask is fine.
+    pub(crate) async fn check(&mut self, resource: &R, settings: &OwnerSettings) -> Result<()> {
+        let Some(mut handle) = self.handle.get_mut().take() else { return Ok(()) };
+        let limit = settings.check_time_max;
+        let checked = guarded(limit, async { resource.check(&mut handle).await }).await;
+        match checked.flatten(&format!("the check of {}", self.opening.key), limit) {
+            Ok(()) => {
+                self.works(handle);
+                Ok(())
+            }
+            Err(error) => {
+                self.breaks(resource, handle, settings, &error).await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Closes it, if it is open.
+    pub(crate) async fn close(&mut self, resource: &R, settings: &OwnerSettings) {
+        if let Some(handle) = self.handle.get_mut().take() {
+            close(resource, handle, &self.opening, settings).await;
+        }
+    }
+
+    /// Lets it be closed, and forgets that it has failed.
+    pub(crate) fn forgive(&mut self) {
+        (self.rest, self.failures) = (None, 0);
+    }
+
+    /// Puts back a handle that has proved itself.
+    fn works(&mut self, handle: R::Handle) {
+        *self.handle.get_mut() = Some(handle);
+        self.forgive();
+    }
+
+    /// Closes a handle that has not. The first time it may be opened again at once: what breaks now and then is common, and
+    /// an opening that fails rests in any case.
+    async fn breaks(&mut self, resource: &R, handle: R::Handle, settings: &OwnerSettings, error: &Error) {
+        let opening = &self.opening;
+        let pause = settings.backoff.pause(self.failures);
+        self.failures = self.failures.saturating_add(1);
+        let (key, fence) = (&*opening.key, opening.fence.get());
+        tracing::warn!(key, fence, ?pause, ?error, "an open resource is broken and is closed");
+        close(resource, handle, opening, settings).await;
+        self.rest(pause, error);
+    }
+
+    fn rest(&mut self, pause: Duration, error: &Error) {
+        let mut cause = error.to_string();
+        if let Some(source) = std::error::Error::source(error) {
+            // Writing to a text cannot fail.
+            let _ = write!(cause, ": {source}");
+        }
+        self.rest = Some(Rest { until: Instant::now() + pause, cause });
+    }
+}
+
+async fn close<R: Resource>(resource: &R, handle: R::Handle, opening: &Opening, settings: &OwnerSettings) {
+    let limit = settings.close_time_max;
+    let closed = guarded(limit, async { resource.close(handle).await }).await;
+    let how = match closed {
+        Guarded::Ended(()) => return,
+        Guarded::Late => "it took too long".to_owned(),
+        Guarded::Panicked(panic) => format!("it panicked: {panic}"),
+    };
+    tracing::warn!(key = &*opening.key, how, "a resource could not be closed in order and was dropped");
+}

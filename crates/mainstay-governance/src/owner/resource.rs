@@ -1,0 +1,71 @@
+use std::future::{Future, ready};
+
+use mainstay::{Error, ErrorKind, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::owner::{Opening, OwnerSettings};
+use crate::pool::PoolSettings;
+
+/// Something of which there is little, and which few may hold: a file, a connection, an account.
+///
+/// A value of the type says how it is opened and used; there is one per process, given to the node by
+/// `Node::builder().provide(..)`. What it opens is held by a [`ResourceOwner`](crate::owner::ResourceOwner), or by the
+/// members of a [`ResourcePool`](crate::pool::ResourcePool), and by nobody else.
+///
+/// To be correct:
+/// - Whatever can be fenced is given [`Opening::fence`], and refuses one that is smaller than the highest it has seen.
+/// - A dropped handle lets go of the real thing, at once or soon: [`close`](Resource::close) is skipped when the process
+///   ends, and when a turn is cut off in the middle.
+/// - An error of [`run`](Resource::run) tells by its kind whether the job may have happened (`OutcomeUnknown`) or has not
+///   (`Retry`), and by [`breaks`](Resource::breaks) whether the handle is still good.
+pub trait Resource: Send + Sync + Sized + 'static {
+    /// The name of the service of its owners. It is recorded with their data, and so is not to be changed later.
+    const NAME: &'static str;
+
+    /// What is open: the connection, the file.
+    type Handle: Send + 'static;
+
+    /// What is to be done with it.
+    type Job: Serialize + DeserializeOwned + Send + Sync + 'static;
+
+    /// What comes of it.
+    type Reply: Serialize + DeserializeOwned + Send + Sync + 'static;
+
+    /// Opens the real thing. It is given up when it takes longer than [`OwnerSettings::open_time_max`].
+    fn open(&self, opening: &Opening) -> impl Future<Output = Result<Self::Handle>> + Send;
+
+    /// Does a job. It has the handle to itself, and is given up when it takes longer than [`OwnerSettings::job_time_max`],
+    /// which ends the handle too.
+    fn run(&self, handle: &mut Self::Handle, job: Self::Job) -> impl Future<Output = Result<Self::Reply>> + Send;
+
+    /// Says whether the handle is still good, when nobody uses it. A handle that is not is closed and opened again.
+    fn check(&self, handle: &mut Self::Handle) -> impl Future<Output = Result<()>> + Send {
+        let _ = handle;
+        ready(Ok(()))
+    }
+
+    /// Closes the real thing. The next opening waits until this has ended, or has taken [`OwnerSettings::close_time_max`].
+    fn close(&self, handle: Self::Handle) -> impl Future<Output = ()> + Send {
+        drop(handle);
+        ready(())
+    }
+
+    /// True if a job that has failed like this leaves a handle that is not to be used any more. Unless told otherwise these
+    /// are the errors that do not blame the job: `Retry`, `Timeout`, `NotPrimary` (a stale fencing token),
+    /// `OutcomeUnknown`, `Corrupt` and `Fatal`.
+    fn breaks(&self, error: &Error) -> bool {
+        use ErrorKind::{Corrupt, Fatal, NotPrimary, OutcomeUnknown, Retry, Timeout};
+        matches!(error.kind(), Retry | Timeout | NotPrimary { .. } | OutcomeUnknown | Corrupt | Fatal)
+    }
+
+    /// How its owners behave.
+    fn owner_settings(&self) -> OwnerSettings {
+        OwnerSettings::default()
+    }
+
+    /// How a pool of it behaves.
+    fn pool_settings(&self) -> PoolSettings {
+        PoolSettings::default()
+    }
+}
