@@ -70,6 +70,11 @@ impl Node {
         Ok(())
     }
 
+    /// The way to all services, to be kept where this is not at hand.
+    pub fn services(&self) -> &Services {
+        &self.inner.services
+    }
+
     /// A proxy to the partition of a key, of the one service that implements the interface.
     ///
     /// The key is an `i64`, a text or a uuid for a service that is cut into ranges, [`PartitionKey::named`] for one whose

@@ -78,14 +78,19 @@ impl<R: Resource> Holding<R> {
                 Ok(())
             }
             Err(error) => {
-                self.failures = self.failures.saturating_add(1);
-                let pause = settings.backoff.pause(self.failures);
-                let (key, fence, failures) = (&*opening.key, opening.fence.get(), self.failures);
-                tracing::warn!(key, fence, failures, ?pause, ?error, "a resource cannot be opened");
-                self.rest(pause, &error);
+                self.fail(settings, &error);
                 Err(error)
             }
         }
+    }
+
+    /// It could not be opened, and is not tried again for a while.
+    pub(crate) fn fail(&mut self, settings: &OwnerSettings, error: &Error) {
+        self.failures = self.failures.saturating_add(1);
+        let pause = settings.backoff.pause(self.failures);
+        let (key, fence, failures) = (&*self.opening.key, self.opening.fence.get(), self.failures);
+        tracing::warn!(key, fence, failures, ?pause, ?error, "a resource cannot be opened");
+        self.rest(pause, error);
     }
 
     /// Does a job on the open handle.

@@ -10,6 +10,7 @@ use crate::actor::kept::{ActorOpening, Kept, Seal};
 use crate::actor::site::Site;
 use crate::actor::stay::Stay;
 use crate::call::proxy::{Proxy, SharedInterface};
+use crate::router::Services;
 
 /// What an actor can know of itself, and how it reaches others. A field of this type is all that it takes.
 pub struct Context {
@@ -64,6 +65,11 @@ impl Context {
     /// `Invalid` if nobody provided it.
     pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
         self.site.hall.services.provided()
+    }
+
+    /// The way to all services, to be kept where this is not at hand.
+    pub fn services(&self) -> &Services {
+        &self.site.hall.services
     }
 
     /// A proxy to an actor, of the one type that implements the interface.

@@ -64,6 +64,11 @@ impl ServiceContext {
         self.services.provided()
     }
 
+    /// The way to all services, to be kept where this is not at hand.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
     /// A proxy to the partition of a key, of the one service that implements the interface.
     ///
     /// # Errors

@@ -38,6 +38,11 @@ impl WorkerContext {
         self.services.provided()
     }
 
+    /// The way to all services, to be kept where this is not at hand.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
     /// A proxy to an actor, of the one type that implements the interface.
     ///
     /// # Errors

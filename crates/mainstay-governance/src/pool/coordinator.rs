@@ -1,0 +1,265 @@
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use mainstay::actor::deferred;
+use mainstay::prelude::*;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use crate::owner::Resource;
+use crate::pool::interface::{Admission, Coordinator, CoordinatorStatus, Grant, MemberRef, View};
+use crate::pool::leases::{Leases, Revocation, Work};
+use crate::pool::names::Names;
+use crate::pool::settings::check_size;
+use crate::pool::{Coordination, DRAIN_TIME_MAX, PoolSettings, Priority};
+
+/// The name of the timer that ends leases.
+const LEASES: &str = "leases";
+/// The name of the timer and of the reminder that go on with draining.
+const DRAIN: &str = "drain";
+/// How long to wait before a member that could not be reached is told again to go.
+const DRAIN_AGAIN: Duration = Duration::from_secs(1);
+/// How often a coordinator is woken that has members to drain, in case that it was interrupted.
+const DRAIN_CHECK: Duration = Duration::from_secs(30);
+/// How long a member may take to hear that leases are over. It finishes a job before.
+const REVOKE_TIME_MAX: Duration = Duration::from_secs(60);
+/// How many tokens of leases are taken at a time. Stored, so that none is given twice, whatever becomes of the coordinator.
+const TOKENS_AT_A_TIME: u64 = 4096;
+
+/// The actor that decides how large a pool is. There is one for each pool, by its key, and its word is stored.
+///
+/// It never waits for a member in a turn of its own, because members ask it before they open.
+#[derive(Actor)]
+#[actor(implements(Coordinator<R>), name = Names::<R>::COORDINATOR)]
+pub struct PoolCoordinator<R: Resource> {
+    plan: State<Plan>,
+    resource: Provided<R>,
+    settings: PoolSettings,
+    /// There from activation on.
+    leases: Option<Leases<Responder<Grant>>>,
+    /// Who waits until the members that are to go are closed.
+    resizing: Vec<Responder<View>>,
+    /// The version for which members are being told to go.
+    draining: Option<u64>,
+    /// When the timer for leases is due.
+    armed: Option<Instant>,
+    ctx: Context,
+}
+
+/// What is stored of a pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Plan {
+    /// 0 before its first use.
+    version: u64,
+    size: u32,
+    /// No member from this number on is open. Above the size while members are being drained.
+    open_below: u32,
+    /// Tokens up to this one may have been given.
+    tokens: u64,
+}
+
+impl<R: Resource> PoolCoordinator<R> {
+    fn now_view(&self) -> View {
+        let Plan { version, size, .. } = *self.plan;
+        View { version, size, coordination: self.settings.coordination, pick: self.settings.pick }
+    }
+
+    fn key(&self) -> Result<&str> {
+        let id = self.ctx.id();
+        id.as_text().ok_or_else(|| {
+            Error::invalid(format!("{}({id}) is no pool: the id of a pool is its key, a text", R::NAME))
+        })
+    }
+
+    fn member(&self, index: u32) -> Result<MemberRef<R>> {
+        self.ctx.actor_named(Names::<R>::MEMBER, format!("{}/{index}", self.key()?))
+    }
+
+    fn leases(&mut self) -> Result<&mut Leases<Responder<Grant>>> {
+        self.leases.as_mut().ok_or_else(|| Error::fatal("a coordinator has no leases before its activation"))
+    }
+
+    /// Tells members above the size to go, once their leases have ended.
+    fn drain(&mut self) -> Result<()> {
+        let Plan { version, size, open_below, .. } = *self.plan;
+        if open_below <= size || self.draining == Some(version) || self.leases()?.is_departing() {
+            return Ok(());
+        }
+        let members = (size..open_below).map(|index| self.member(index)).collect::<Result<Vec<_>>>()?;
+        self.ctx.then(retire(members, version), Self::drained)?;
+        self.draining = Some(version);
+        Ok(())
+    }
+
+    async fn drained(&mut self, (version, outcome): (u64, Result<()>)) -> Result<()> {
+        if version != self.plan.version {
+            // Another size has been asked for since, and its own drain is under way.
+            return Ok(());
+        }
+        self.draining = None;
+        if let Err(error) = outcome {
+            tracing::warn!(pool = %self.ctx.id(), ?error, "a member of a pool that is to go cannot be reached yet");
+            return self.ctx.set_timer(DRAIN, DRAIN_AGAIN, None, Self::drain_again).map(drop);
+        }
+        self.plan.open_below = self.plan.size;
+        self.ctx.cancel_reminder(DRAIN)?;
+        let view = self.now_view();
+        self.resizing.drain(..).for_each(|responder| responder.respond(Ok(view)));
+        Ok(())
+    }
+
+    async fn drain_again(&mut self) -> Result<()> {
+        self.drain()
+    }
+
+    /// Gives members to those who wait, and ends leases whose time is over.
+    fn attend(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let Some(leases) = &mut self.leases else { return Ok(()) };
+        let is_leasing = self.settings.coordination == Coordination::Server;
+        if is_leasing && leases.next_token() + u64::from(self.plan.size) > self.plan.tokens {
+            self.plan.tokens = leases.next_token() + u64::from(self.plan.size) + TOKENS_AT_A_TIME;
+        }
+        let Work { granted, revocations, next } = leases.attend(now, |waiter| !waiter.is_abandoned());
+        let time = self.settings.leases.time;
+        for grant in granted {
+            grant.waiter.respond(Ok(Grant { index: grant.index, token: grant.token, time }));
+        }
+        for revocation in revocations {
+            let member = self.member(revocation.index)?.with_timeout(REVOKE_TIME_MAX);
+            self.ctx.then(revoke(member, revocation), Self::revoked)?;
+        }
+        if let Some(next) = next.filter(|next| self.armed.is_none_or(|armed| armed <= now || *next < armed)) {
+            self.ctx.set_timer(LEASES, next - now, None, Self::look_at_leases)?;
+            self.armed = Some(next);
+        }
+        self.drain()
+    }
+
+    async fn look_at_leases(&mut self) -> Result<()> {
+        self.armed = None;
+        self.attend()
+    }
+
+    async fn revoked(&mut self, (index, was_told): (u32, bool)) -> Result<()> {
+        self.leases()?.revoked(index, was_told, Instant::now());
+        self.attend()
+    }
+}
+
+/// Tells members to go, and waits until they have closed.
+async fn retire<R: Resource>(members: Vec<MemberRef<R>>, version: u64) -> (u64, Result<()>) {
+    let told = members.into_iter().map(|member| async move {
+        let member = member.with_timeout(DRAIN_TIME_MAX);
+        member.retire(version).await
+    });
+    (version, try_join_all(told).await.map(drop))
+}
+
+/// Tells a member that leases are over. The answer is whether it has heard.
+async fn revoke<R: Resource>(member: MemberRef<R>, revocation: Revocation) -> (u32, bool) {
+    let told = member.revoke(revocation.token).await;
+    if let Err(error) = &told {
+        tracing::warn!(?member, ?error, "a member of a pool whose lease has expired cannot be reached yet");
+    }
+    (revocation.index, told.is_ok())
+}
+
+impl<R: Resource> Lifecycle for PoolCoordinator<R> {
+    async fn activate(&mut self) -> Result<()> {
+        self.key()?;
+        self.settings = self.resource.pool_settings();
+        self.settings.check()?;
+        if self.plan.version == 0 {
+            let size = self.settings.size;
+            *self.plan = Plan { version: 1, size, open_below: size, tokens: 0 };
+        }
+        let Plan { size, tokens, .. } = *self.plan;
+        self.leases = Some(Leases::new(self.settings.leases, size, tokens + 1, Instant::now()));
+        // What was interrupted.
+        self.drain()
+    }
+}
+
+impl<R: Resource> Remindable for PoolCoordinator<R> {
+    async fn remind(&mut self, reminder: Reminder) -> Result<()> {
+        match self.plan.open_below > self.plan.size {
+            true => self.attend(),
+            false => self.ctx.cancel_reminder(&reminder.name).map(drop),
+        }
+    }
+}
+
+impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
+    async fn view(&self) -> Result<View> {
+        Ok(self.now_view())
+    }
+
+    async fn admit(&self, index: u32) -> Result<Admission> {
+        Ok(Admission { is_member: index < self.plan.size, version: self.plan.version })
+    }
+
+    async fn resize(&mut self, size: u32) -> Result<Deferred<View>> {
+        check_size(size)?;
+        let (answer, responder) = deferred();
+        if size != self.plan.size {
+            for earlier in self.resizing.drain(..) {
+                let text = format!("another size was asked for meanwhile: the pool is resized to {size}");
+                earlier.respond(Err(Error::new(ErrorKind::Conflict, text)));
+            }
+            let Plan { version, size: before, open_below, tokens } = *self.plan;
+            *self.plan = Plan { version: version + 1, size, open_below: open_below.max(before).max(size), tokens };
+            self.leases()?.resize(size, Instant::now());
+        }
+        match self.plan.open_below > size {
+            true => {
+                self.resizing.push(responder);
+                self.ctx.remind(DRAIN).after(DRAIN_CHECK).every(DRAIN_CHECK).set()?;
+            }
+            false => responder.respond(Ok(self.now_view())),
+        }
+        self.attend()?;
+        Ok(answer)
+    }
+
+    async fn acquire(&mut self, priority: Priority) -> Result<Deferred<Grant>> {
+        if self.settings.coordination != Coordination::Server {
+            return Err(Error::invalid(format!(
+                "pool {:?} of {} is coordinated by its callers and leases nothing: use `run`, or set its coordination to \
+                 `Server`",
+                self.key()?,
+                R::NAME
+            )));
+        }
+        let (answer, responder) = deferred();
+        let has_joined = self.leases()?.join(responder, priority, Instant::now(), |waiter| !waiter.is_abandoned());
+        if !has_joined {
+            let (key, waiting_max) = (self.key()?, self.settings.leases.waiting_max);
+            let text = format!("waiting_max of {waiting_max} callers wait for a member of pool {key:?}: slow down");
+            return Err(Error::new(ErrorKind::Overloaded, text));
+        }
+        self.attend()?;
+        Ok(answer)
+    }
+
+    async fn renew(&mut self, token: u64) -> Result<Option<Duration>> {
+        Ok(self.leases()?.renew(token, Instant::now()))
+    }
+
+    async fn release(&mut self, token: u64, rest: Duration) -> Result<()> {
+        self.leases()?.release(token, rest, Instant::now());
+        self.attend()
+    }
+
+    async fn is_current(&self, index: u32, token: u64) -> Result<bool> {
+        Ok(self.leases.as_ref().is_some_and(|leases| leases.is_current(index, token)))
+    }
+
+    async fn status(&self) -> Result<CoordinatorStatus> {
+        let (leased, waiting) = match &self.leases {
+            Some(leases) => (leases.leased(), leases.waiting().filter(|waiter| !waiter.is_abandoned()).count()),
+            None => (0, 0),
+        };
+        Ok(CoordinatorStatus { view: self.now_view(), open_below: self.plan.open_below, leased, waiting })
+    }
+}

@@ -1,0 +1,120 @@
+//! What a pool's handles, its coordinator and its members say to each other.
+
+use std::time::Duration;
+
+use mainstay::actor::Deferred;
+use mainstay::{Result, interface};
+use serde::{Deserialize, Serialize};
+
+use crate::owner::Resource;
+use crate::pool::{Coordination, MemberStatus, Pick, Priority};
+
+/// The actor that decides how large a pool is, and leases its members where it is to. Its id is the key of the pool.
+#[interface]
+pub(crate) trait Coordinator<R: Resource> {
+    /// How large the pool is.
+    async fn view(&self) -> Result<View>;
+
+    /// Whether a member may open: asked before every opening, so that nobody who has an older view can make one too many.
+    async fn admit(&self, index: u32) -> Result<Admission>;
+
+    /// Makes the pool larger or smaller. Answered when no member above the new size is open.
+    async fn resize(&mut self, size: u32) -> Result<Deferred<View>>;
+
+    /// Leases a member. Answered when one is free and it is the caller's turn.
+    async fn acquire(&mut self, priority: Priority) -> Result<Deferred<Grant>>;
+
+    /// Renews a lease: the time that it has left, or none if it is over.
+    async fn renew(&mut self, token: u64) -> Result<Option<Duration>>;
+
+    /// Ends a lease. The member is left alone for a while.
+    async fn release(&mut self, token: u64, rest: Duration) -> Result<()>;
+
+    /// Whether a token is that of the lease of a member: asked by a member that has just been activated.
+    async fn is_current(&self, index: u32, token: u64) -> Result<bool>;
+
+    /// What it knows of the pool.
+    async fn status(&self) -> Result<CoordinatorStatus>;
+}
+
+/// The actor that holds one of the resources of a pool. Its id is the key of the pool and a number: `orders/3`.
+#[interface]
+pub(crate) trait Member<R: Resource> {
+    /// Does a job, or hands it back and says why.
+    async fn run(&mut self, ticket: Ticket, job: R::Job) -> Result<Ran<R>>;
+
+    /// It does not belong to the pool any more, as of this version: closes the resource, after what came before.
+    async fn retire(&mut self, version: u64) -> Result<()>;
+
+    /// Leases with tokens up to this one are over.
+    async fn revoke(&mut self, token: u64) -> Result<()>;
+
+    /// What it is like.
+    async fn status(&self) -> Result<MemberStatus>;
+}
+
+/// How large a pool is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct View {
+    /// Rises whenever the size changes.
+    pub(crate) version: u64,
+    pub(crate) size: u32,
+    pub(crate) coordination: Coordination,
+    pub(crate) pick: Pick,
+}
+
+/// Whether a member may open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Admission {
+    pub(crate) is_member: bool,
+    /// As of which version.
+    pub(crate) version: u64,
+}
+
+/// A lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Grant {
+    pub(crate) index: u32,
+    pub(crate) token: u64,
+    /// How long it lasts unless it is renewed.
+    pub(crate) time: Duration,
+}
+
+/// What a job is admitted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Ticket {
+    /// Of the view by which the member was picked.
+    pub(crate) version: u64,
+    /// The token of the lease.
+    pub(crate) lease: Option<u64>,
+}
+
+/// What became of a job.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub(crate) enum Ran<R: Resource> {
+    Done(R::Reply),
+    /// It has not begun: another may do it.
+    Refused(R::Job, Refusal),
+}
+
+/// Why a member does not do a job.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Refusal {
+    /// It does not belong to the pool any more, as of this version.
+    Retired { version: u64 },
+    /// It has failed, and is left alone for a while.
+    Resting { left: Duration, cause: String },
+    /// The lease is over.
+    LeaseOver,
+}
+
+/// What a coordinator knows of its pool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CoordinatorStatus {
+    pub(crate) view: View,
+    /// Members from the size up to this one may still be open.
+    pub(crate) open_below: u32,
+    pub(crate) leased: usize,
+    pub(crate) waiting: usize,
+}

@@ -1,0 +1,257 @@
+use std::time::Duration;
+
+use mainstay::prelude::*;
+use tokio::time::Instant;
+
+use crate::owner::holding::Holding;
+use crate::owner::{Fence, Opening, OwnerSettings, Resource};
+use crate::pool::breaker::Breaker;
+use crate::pool::interface::{Admission, CoordinatorRef, Member, Ran, Refusal, Ticket};
+use crate::pool::names::Names;
+use crate::pool::{Coordination, MemberStatus};
+
+/// The name of the timer that checks an open resource.
+const CHECK: &str = "check";
+/// The name of the timer that opens a resource again.
+const REOPEN: &str = "reopen";
+/// The name of the reminder that keeps an unused resource open.
+const STAY: &str = "stay open";
+
+/// One of the owners of a pool: an actor that holds one of its resources.
+///
+/// It opens its resource for the first job, after it has asked the coordinator whether it belongs to the pool: that is what
+/// keeps the number of open resources within the size of the pool, whatever callers believe.
+#[derive(Actor)]
+#[actor(implements(Member<R>), name = Names::<R>::MEMBER)]
+pub struct PoolMember<R: Resource> {
+    /// The token of the last opening. Raised and saved before each.
+    fence: State<Fence>,
+    resource: Provided<R>,
+    holding: Holding<R>,
+    breaker: Breaker,
+    settings: OwnerSettings,
+    /// There from activation on.
+    place: Option<Place<R>>,
+    /// As of which version it does not belong to the pool.
+    retired: Option<u64>,
+    /// Tokens of leases up to this one are over. Not known before the first lease after an activation.
+    leases_over: Option<u64>,
+    /// When it is opened again by a timer that was set.
+    planned: Option<Instant>,
+    ctx: Context,
+}
+
+/// Where a member belongs.
+struct Place<R: Resource> {
+    pool: String,
+    index: u32,
+    coordination: Coordination,
+    coordinator: CoordinatorRef<R>,
+}
+
+impl<R: Resource> PoolMember<R> {
+    fn place(&self) -> Result<&Place<R>> {
+        self.place.as_ref().ok_or_else(|| Error::fatal("a member has no place before its activation"))
+    }
+
+    /// Finds out where it belongs.
+    fn find_place(&self, coordination: Coordination) -> Result<Place<R>> {
+        let id = self.ctx.id();
+        let parts = id.as_text().and_then(|text| text.rsplit_once('/'));
+        let Some((pool, index)) = parts.and_then(|(pool, index)| Some((pool, index.parse().ok()?))) else {
+            return Err(Error::invalid(format!(
+                "{}({id}) is no member of a pool: its id is the key of the pool and a number, such as `orders/3`",
+                Names::<R>::MEMBER
+            )));
+        };
+        let coordinator = self.ctx.actor_named(Names::<R>::COORDINATOR, pool)?;
+        Ok(Place { pool: pool.to_owned(), index, coordination, coordinator })
+    }
+
+    /// Opens the resource, unless it is open, rests or does not belong to the pool.
+    async fn ensure_open(&mut self) -> Result<(), Refusal> {
+        if self.holding.is_open() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        if let Some((left, cause)) = self.holding.resting(now) {
+            return Err(Refusal::Resting { left, cause: cause.to_owned() });
+        }
+        let opened = match self.admission().await {
+            Ok(Admission { is_member: true, .. }) => self.open().await,
+            Ok(Admission { is_member: false, version }) => {
+                self.retired = Some(version);
+                return Err(Refusal::Retired { version });
+            }
+            Err(error) => {
+                self.holding.fail(&self.settings, &error);
+                Err(error)
+            }
+        };
+        opened.map_err(|error| {
+            self.breaker.fail(Instant::now());
+            self.resting(error.to_string())
+        })
+    }
+
+    async fn admission(&self) -> Result<Admission> {
+        let Place { coordinator, index, .. } = self.place()?;
+        coordinator.with_timeout(self.settings.open_time_max).admit(*index).await
+    }
+
+    async fn open(&mut self) -> Result<()> {
+        let before = *self.fence;
+        *self.fence = before.next()?;
+        // Saved before it is used: whoever opens it next has a larger one, and a member whose time is over gets none.
+        if let Err(error) = self.save().await {
+            self.holding.fail(&self.settings, &error);
+            return Err(error);
+        }
+        let Place { pool, index, .. } = self.place()?;
+        let opening = Opening::of_member(pool, *index, *self.fence);
+        self.holding.open(&self.resource, opening, &self.settings).await
+    }
+
+    /// For how long it is left alone.
+    fn resting(&self, cause: String) -> Refusal {
+        let now = Instant::now();
+        let left = self.holding.resting(now).map_or(Duration::ZERO, |(left, _)| left);
+        Refusal::Resting { left: left.max(self.breaker.left(now).unwrap_or_default()), cause }
+    }
+
+    /// Whether a job may be done at all.
+    async fn admit_job(&mut self, ticket: Ticket) -> Result<Option<Refusal>> {
+        if let Some(version) = self.retired.filter(|version| ticket.version <= *version) {
+            return Ok(Some(Refusal::Retired { version }));
+        }
+        self.retired = None;
+        if self.place()?.coordination == Coordination::Server && !self.admit_lease(ticket.lease).await? {
+            return Ok(Some(Refusal::LeaseOver));
+        }
+        let is_open = self.breaker.left(Instant::now()).is_some();
+        Ok(is_open.then(|| self.resting("it has failed too often in a row, and its breaker is open".to_owned())))
+    }
+
+    /// Whether the lease of a job holds.
+    async fn admit_lease(&mut self, token: Option<u64>) -> Result<bool> {
+        let Place { coordinator, index, pool, .. } = self.place()?;
+        let Some(token) = token else {
+            return Err(Error::invalid(format!("pool {pool:?} of {} is coordinated by its server: lease a member", R::NAME)));
+        };
+        let over = match self.leases_over {
+            Some(over) => over,
+            // What it knew has left memory with it.
+            None if coordinator.is_current(*index, token).await? => token.saturating_sub(1),
+            None => return Ok(false),
+        };
+        // Who comes with a later one is the holder now.
+        self.leases_over = Some(over.max(token.saturating_sub(1)));
+        Ok(token > over)
+    }
+
+    /// Sees to it that a resource that was closed by a failure is opened again without being called.
+    fn plan(&mut self) -> Result<()> {
+        if self.holding.is_open() || self.retired.is_some() {
+            return Ok(());
+        }
+        let Some(due) = self.holding.due() else { return Ok(()) };
+        let due = self.breaker.due().map_or(due, |trial| due.max(trial));
+        if self.planned != Some(due) {
+            self.ctx.set_timer(REOPEN, due.saturating_duration_since(Instant::now()), None, Self::reopen)?;
+            self.planned = Some(due);
+        }
+        Ok(())
+    }
+
+    async fn reopen(&mut self) -> Result<()> {
+        if self.retired.is_none() && self.breaker.left(Instant::now()).is_none() {
+            // What keeps it from being opened is logged where it is found, and it comes here again.
+            let _ = self.ensure_open().await;
+        }
+        self.plan()
+    }
+
+    async fn look_after(&mut self) -> Result<()> {
+        if self.holding.check(&self.resource, &self.settings).await.is_err() {
+            self.breaker.fail(Instant::now());
+        }
+        self.plan()
+    }
+
+    /// Has the member woken now and then, if it is to stay.
+    fn plan_to_stay(&self) -> Result<()> {
+        match self.settings.stay_open {
+            Some(period) => self.ctx.remind(STAY).after(period).every(period).set().map(drop),
+            None => self.ctx.cancel_reminder(STAY).map(drop),
+        }
+    }
+}
+
+impl<R: Resource> Lifecycle for PoolMember<R> {
+    async fn activate(&mut self) -> Result<()> {
+        let pool = self.resource.pool_settings();
+        self.settings = self.resource.owner_settings();
+        self.settings.check()?;
+        pool.check()?;
+        self.breaker = Breaker::new(pool.breaker);
+        self.place = Some(self.find_place(pool.coordination)?);
+        self.plan_to_stay()?;
+        if let Some(period) = self.settings.check_interval {
+            self.ctx.set_timer(CHECK, period, Some(period), Self::look_after)?;
+        }
+        Ok(())
+    }
+
+    async fn deactivate(&mut self) {
+        self.holding.close(&self.resource, &self.settings).await;
+    }
+}
+
+impl<R: Resource> Remindable for PoolMember<R> {
+    async fn remind(&mut self, reminder: Reminder) -> Result<()> {
+        self.reopen().await?;
+        match self.retired {
+            Some(_) => self.ctx.cancel_reminder(&reminder.name).map(drop),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<R: Resource> Member<R> for PoolMember<R> {
+    async fn run(&mut self, ticket: Ticket, job: R::Job) -> Result<Ran<R>> {
+        if let Some(refusal) = self.admit_job(ticket).await? {
+            return Ok(Ran::Refused(job, refusal));
+        }
+        if let Err(refusal) = self.ensure_open().await {
+            self.plan()?;
+            return Ok(Ran::Refused(job, refusal));
+        }
+        let outcome = self.holding.run(&self.resource, &self.settings, job).await;
+        match self.holding.is_open() {
+            true => self.breaker.succeed(Instant::now()),
+            false => self.breaker.fail(Instant::now()),
+        }
+        self.plan()?;
+        outcome.map(Ran::Done)
+    }
+
+    async fn retire(&mut self, version: u64) -> Result<()> {
+        self.retired = Some(self.retired.unwrap_or(0).max(version));
+        self.holding.close(&self.resource, &self.settings).await;
+        self.holding.forgive();
+        self.ctx.cancel_timer(REOPEN);
+        self.planned = None;
+        self.ctx.cancel_reminder(STAY).map(drop)
+    }
+
+    async fn revoke(&mut self, token: u64) -> Result<()> {
+        self.leases_over = Some(self.leases_over.unwrap_or(0).max(token));
+        Ok(())
+    }
+
+    async fn status(&self) -> Result<MemberStatus> {
+        let Holding { jobs, openings, .. } = self.holding;
+        let (state, breaker) = (self.holding.state(), self.breaker.state(Instant::now()));
+        Ok(MemberStatus { state, breaker, fence: *self.fence, jobs, openings })
+    }
+}
