@@ -38,7 +38,10 @@ impl<R: Resource> ResourceOwner<R> {
     fn key(&self) -> Result<String> {
         let id = self.ctx.id();
         id.as_text().map(str::to_owned).ok_or_else(|| {
-            Error::invalid(format!("{}({id}) is no owner: the id of an owner is the key of its resource, a text", R::NAME))
+            Error::invalid(format!(
+                "{}({id}) is no owner: the id of an owner is the key of its resource, a text",
+                R::NAME
+            ))
         })
     }
 

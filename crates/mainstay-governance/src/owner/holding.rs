@@ -46,9 +46,10 @@ impl<R: Resource> Holding<R> {
     pub(crate) fn state(&self) -> OwnerState {
         match (&self.rest, self.handle.lock().is_some()) {
             (_, true) => OwnerState::Open,
-            (Some(rest), false) => {
-                OwnerState::Resting { left: rest.until.saturating_duration_since(Instant::now()), cause: rest.cause.clone() }
-            }
+            (Some(rest), false) => OwnerState::Resting {
+                left: rest.until.saturating_duration_since(Instant::now()),
+                cause: rest.cause.clone(),
+            },
             (None, false) => OwnerState::Closed,
         }
     }

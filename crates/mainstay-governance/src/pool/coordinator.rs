@@ -66,9 +66,8 @@ impl<R: Resource> PoolCoordinator<R> {
 
     fn key(&self) -> Result<&str> {
         let id = self.ctx.id();
-        id.as_text().ok_or_else(|| {
-            Error::invalid(format!("{}({id}) is no pool: the id of a pool is its key, a text", R::NAME))
-        })
+        id.as_text()
+            .ok_or_else(|| Error::invalid(format!("{}({id}) is no pool: the id of a pool is its key, a text", R::NAME)))
     }
 
     fn member(&self, index: u32) -> Result<MemberRef<R>> {

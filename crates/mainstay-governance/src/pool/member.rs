@@ -136,7 +136,10 @@ impl<R: Resource> PoolMember<R> {
     async fn admit_lease(&mut self, token: Option<u64>) -> Result<bool> {
         let Place { coordinator, index, pool, .. } = self.place()?;
         let Some(token) = token else {
-            return Err(Error::invalid(format!("pool {pool:?} of {} is coordinated by its server: lease a member", R::NAME)));
+            return Err(Error::invalid(format!(
+                "pool {pool:?} of {} is coordinated by its server: lease a member",
+                R::NAME
+            )));
         };
         let over = match self.leases_over {
             Some(over) => over,

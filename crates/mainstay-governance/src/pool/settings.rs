@@ -87,9 +87,9 @@ impl PoolSettings {
         }
         match (1..=WAITING_MAX).contains(&waiting_max) {
             true => Ok(()),
-            false => {
-                Err(Error::invalid(format!("waiting_max of leases is {waiting_max}: use 1 to WAITING_MAX of {WAITING_MAX}")))
-            }
+            false => Err(Error::invalid(format!(
+                "waiting_max of leases is {waiting_max}: use 1 to WAITING_MAX of {WAITING_MAX}"
+            ))),
         }
     }
 }

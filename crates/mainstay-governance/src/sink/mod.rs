@@ -1,1 +1,4 @@
 //! Where rows go: files and databases.
+
+#[cfg(feature = "postgres")]
+pub mod postgres;

@@ -4,3 +4,5 @@
 #![allow(clippy::disallowed_methods, reason = "these are tests of applications, which use tokio as it is")]
 
 mod server;
+mod shared;
+mod sink;
