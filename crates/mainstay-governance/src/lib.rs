@@ -26,5 +26,8 @@ pub mod pool;
 pub mod resolve;
 pub mod sink;
 
+mod reach;
 #[cfg(all(feature = "testkit", unix))]
 pub mod testkit;
+
+pub use reach::Reach;

@@ -59,7 +59,10 @@ impl<R: Resource> ResourceOwner<R> {
         }
         *self.fence = self.fence.next()?;
         // Saved before it is used: whoever opens it next has a larger one, and an owner whose time is over gets none.
-        self.save().await?;
+        if let Err(error) = self.save().await {
+            self.holding.fail(&self.settings, &error);
+            return Err(error);
+        }
         let text = format!("{key} cannot be opened: call again later");
         let opened = self.holding.open(&self.resource, Opening::new(key, *self.fence), &self.settings).await;
         opened.map_err(|error| Error::new(ErrorKind::Retry, text).with_source(error))

@@ -350,3 +350,6 @@ fn member<R: Resource>(services: &Services, key: &str, index: u32) -> Result<Mem
 fn has_passed_on(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Retry | ErrorKind::NotPrimary { .. })
 }
+
+#[cfg(test)]
+mod tests;

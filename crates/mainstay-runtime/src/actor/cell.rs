@@ -15,7 +15,7 @@ use crate::actor::hall::HallCore;
 use crate::actor::letter::{ExclusiveLetter, Letter, ReplyTo, SharedLetter};
 use crate::actor::presence::Active;
 use crate::actor::site::Site;
-use crate::actor::work;
+use crate::actor::work::{self, Followers};
 use crate::call::arrival::Call;
 use crate::call::contract::Outcome;
 use crate::call::host::{ExclusiveHost, ExclusiveMethod, Host, SharedMethod, Start};
@@ -71,6 +71,12 @@ pub(crate) struct Held<T: Actor> {
     is_returned: bool,
 }
 
+/// What was taken of an actor, under the lock.
+struct Taken<T> {
+    object: Option<Object<T>>,
+    is_exclusive: bool,
+}
+
 /// A turn of a letter, which sends its answer itself.
 pub(crate) type LetterTurn = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -99,9 +105,10 @@ impl<T: Actor> ActorCell<T> {
             let mut inner = self.inner.lock();
             let next = inner.queue.front()?;
             let (is_exclusive, is_use) = (next.is_exclusive(), next.is_use());
-            let held = if is_exclusive { inner.take(self, is_use) } else { inner.share(self, is_use) }?;
+            let taken = if is_exclusive { inner.take(is_use) } else { inner.share(self, is_use) }?;
             let letter = inner.queue.pop_front()?;
             drop(inner);
+            let held = Held::new(self.clone(), taken);
             if letter.claim() {
                 return Some(letter.begin(held));
             }
@@ -154,6 +161,9 @@ impl<T: Actor> ActorCell<T> {
         if inner.is_closed {
             return false;
         }
+        if letter.is_use() {
+            inner.used = self.site.hall.population.stamp();
+        }
         inner.queue.push_back(letter);
         drop(inner);
         // Whoever has the actor sees to who waits; this is for when nobody has it.
@@ -203,7 +213,7 @@ impl<T: Actor> ActorCell<T> {
         if !inner.is_idle(before) || !self.site.gate.is_open() {
             return None;
         }
-        inner.take(self, false)
+        inner.take(false).map(|taken| Held::new(self.clone(), taken))
     }
 
     /// True if an object is in memory.
@@ -219,8 +229,9 @@ impl<T: Actor> ActorCell<T> {
         if inner.object.as_ref().is_none_or(|object| object.failures == failures) {
             return;
         }
-        let Some(mut held) = inner.take(self, false) else { return };
+        let Some(taken) = inner.take(false) else { return };
         drop(inner);
+        let mut held = Held::new(self.clone(), taken);
         // Before anybody can make the next one.
         drop(held.object.take());
         if held.give_back() {
@@ -230,10 +241,13 @@ impl<T: Actor> ActorCell<T> {
 
     /// Lets the actor of a closed place go.
     fn leave(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<T>>) {
-        let held = if inner.object.is_some() { inner.take(self, false) } else { None };
+        let taken = if inner.object.is_some() { inner.take(false) } else { None };
         drop(inner);
-        match held {
-            Some(held) => drop(self.site.hall.scope.spawn(deactivation::leave(held, None))),
+        match taken {
+            Some(taken) => {
+                let held = Held::new(self.clone(), taken);
+                drop(self.site.hall.scope.spawn(deactivation::leave(held, None)));
+            }
             None => self.site.emptied.notify_waiters(),
         }
     }
@@ -253,14 +267,14 @@ impl<T: Actor> ActorCell<T> {
     /// Closes the place for good: whoever waits is refused, and whoever comes looks elsewhere. Returns the actor if it is
     /// active and idle; if it is not idle, it leaves when its turn ends.
     pub(crate) fn close(self: &Arc<Self>, why: impl Fn() -> Error) -> Option<Held<T>> {
-        let (held, waiting) = {
+        let (taken, waiting) = {
             let mut inner = self.inner.lock();
             inner.is_closed = true;
-            let held = if inner.object.is_some() { inner.take(self, false) } else { None };
-            (held, std::mem::take(&mut inner.queue))
+            let taken = if inner.object.is_some() { inner.take(false) } else { None };
+            (taken, std::mem::take(&mut inner.queue))
         };
         waiting.into_iter().for_each(|letter| letter.refuse(why()));
-        held
+        taken.map(|taken| Held::new(self.clone(), taken))
     }
 }
 
@@ -280,17 +294,17 @@ impl<T: Actor> Inner<T> {
     }
 
     /// Takes the actor to oneself, if nobody has it.
-    fn take(&mut self, cell: &Arc<ActorCell<T>>, is_use: bool) -> Option<Held<T>> {
+    fn take(&mut self, is_use: bool) -> Option<Taken<T>> {
         if self.running != Running::Nobody {
             return None;
         }
         self.running = Running::One;
         self.is_in_use = is_use;
-        Some(Held { cell: cell.clone(), object: self.object.take(), is_exclusive: true, is_returned: false })
+        Some(Taken { object: self.object.take(), is_exclusive: true })
     }
 
     /// Takes the actor beside others; to oneself if it has to be activated first.
-    fn share(&mut self, cell: &Arc<ActorCell<T>>, is_use: bool) -> Option<Held<T>> {
+    fn share(&mut self, cell: &ActorCell<T>, is_use: bool) -> Option<Taken<T>> {
         let sharing = match self.running {
             Running::One => return None,
             Running::Nobody => 0,
@@ -302,14 +316,32 @@ impl<T: Actor> Inner<T> {
                 self.running = Running::Sharing(sharing + 1);
                 self.is_in_use = is_use || (self.is_in_use && sharing > 0);
                 let object = Object { active: object.active.clone(), failures };
-                Some(Held { cell: cell.clone(), object: Some(object), is_exclusive: false, is_returned: false })
+                Some(Taken { object: Some(object), is_exclusive: false })
             }
-            _ => self.take(cell, is_use),
+            _ => self.take(is_use),
         }
     }
 }
 
 impl<T: Actor> Held<T> {
+    fn new(cell: Arc<ActorCell<T>>, taken: Taken<T>) -> Self {
+        let Taken { object, is_exclusive } = taken;
+        Self { cell, object, is_exclusive, is_returned: false }
+    }
+
+    /// The same right in other hands; these have none any more.
+    pub(crate) fn hand_over(&mut self) -> Self {
+        let (object, is_exclusive) = (self.object.take(), self.is_exclusive);
+        let is_returned = std::mem::replace(&mut self.is_returned, true);
+        Self { cell: self.cell.clone(), object, is_exclusive, is_returned }
+    }
+
+    /// Who it is, and the object, to change. There is one after activation, and nobody else has it.
+    pub(crate) fn parts_mut(&mut self) -> (&Arc<Site>, Option<&mut T>) {
+        let actor = self.object.as_mut().and_then(|object| Arc::get_mut(&mut object.active));
+        (&self.cell.site, actor.map(|active| &mut active.actor))
+    }
+
     pub(crate) fn cell(&self) -> &Arc<ActorCell<T>> {
         &self.cell
     }
@@ -330,11 +362,6 @@ impl<T: Actor> Held<T> {
     /// True if there is an object, and it is what is stored.
     pub(crate) fn is_fresh(&self) -> bool {
         self.object.as_ref().is_some_and(|object| object.failures == self.cell.site.gate.failures())
-    }
-
-    /// The object, to change. There is one after activation, and nobody else has it.
-    pub(crate) fn actor_mut(&mut self) -> Option<&mut T> {
-        Arc::get_mut(&mut self.object.as_mut()?.active).map(|active| &mut active.actor)
     }
 
     /// Lets others in who only read.
@@ -395,7 +422,8 @@ impl<T: Actor> Held<T> {
         }
     }
 
-    fn put_back(&mut self) -> bool {
+    /// [`give_back`](Held::give_back) for one who has it in a place of his own. Once is enough, and more do no harm.
+    pub(crate) fn put_back(&mut self) -> bool {
         if self.is_returned {
             return false;
         }
@@ -457,9 +485,9 @@ impl<T: Actor> Host for ActorCell<T> {
         let is_use = inner.note_use(&self, &call);
         // A chain that has the actor already does not wait behind those who wait for it to end.
         let is_first = inner.queue.is_empty() || call.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
-        if is_first && let Some(held) = inner.share(&self, is_use) {
+        if is_first && let Some(taken) = inner.share(&self, is_use) {
             drop(inner);
-            return Start::Turn(Box::pin(work::shared_call(held, method, call)));
+            return Start::Turn(Box::pin(work::shared(Held::new(self, taken), method, call, Followers::Own)));
         }
         if let Some(error) = self.refusal(&inner, &call) {
             return self.refuse(inner, &call, error);
@@ -482,10 +510,10 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
         }
         let is_use = inner.note_use(&self, &call);
         if inner.queue.is_empty()
-            && let Some(held) = inner.take(&self, is_use)
+            && let Some(taken) = inner.take(is_use)
         {
             drop(inner);
-            return Start::Turn(Box::pin(work::exclusive_call(held, method, call)));
+            return Start::Turn(Box::pin(work::exclusive(Held::new(self, taken), method, call, Followers::Own)));
         }
         if let Some(error) = self.refusal(&inner, &call) {
             return self.refuse(inner, &call, error);

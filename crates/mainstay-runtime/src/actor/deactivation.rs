@@ -43,8 +43,9 @@ pub(crate) async fn deactivate<T: Actor>(held: &mut Held<T>, chain: Option<Arc<L
     // Whoever shared it has ended, because it is held by one alone.
     let Some(Active { mut actor, presence }) = Arc::into_inner(active) else { return };
     let grace = site.hall.settings.deactivation_grace;
-    let current = Current::new(Some(site.clone()), "deactivate", chain, Deadline::new(grace, None));
-    let mut current = Some(current.of_kind(TurnKind::Deactivation));
+    let deadline = Deadline::new(grace, None);
+    let mut current =
+        Some(Current::of_actor(&site, "deactivate", chain, deadline, TurnKind::Deactivation, site.gate.failures()));
     match time::timeout(grace, in_turn(&mut current, (hooks.deactivate)(&mut actor))).await {
         Ok(Ok(())) => {
             // Answers that were owed, and whatever else is no change of the actor itself.

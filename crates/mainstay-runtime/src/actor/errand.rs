@@ -14,7 +14,7 @@ use crate::actor::cell::{ActorCell, Held, LetterTurn};
 use crate::actor::gate;
 use crate::actor::letter::Letter;
 use crate::actor::site::Site;
-use crate::actor::work;
+use crate::actor::work::{self, Followers};
 use crate::call::arrival::{Call, Deadline, Method, Source};
 use crate::call::current;
 use crate::call::finished::{Answer, Finished};
@@ -97,7 +97,7 @@ async fn carry_out<T: Actor>(held: Held<T>, reminder: Reminder, errand: Errand) 
         Ok(true) => match errand {
             Errand::Fire => {
                 let call = Call::own(&REMIND, &site);
-                return work::exclusive_turn::<T, Result<()>, _>(held, Handling { reminder }, call).await;
+                return work::exclusive::<T, Result<()>, _>(held, Handling { reminder }, call, Followers::Others).await;
             }
             Errand::Replace(next) => replace(&site, &reminder, next).await,
         },

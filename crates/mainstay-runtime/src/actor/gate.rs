@@ -1,7 +1,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -27,15 +27,15 @@ pub(crate) struct Gate {
     inner: Mutex<Inner>,
     /// Grows when a commit fails: whatever is in memory of an earlier one is not what is stored.
     failures: AtomicU64,
+    /// True while somebody [drives](Gate::drive): from the first commit until what left with the last one is gone. Whoever
+    /// seals meanwhile leaves it to him, so that what leaves is in order. Changed under the lock.
+    is_driven: AtomicBool,
 }
 
 #[derive(Default)]
 struct Inner {
     under_way: Option<Sealed>,
     next: Option<Sealed>,
-    /// True while somebody [drives](Gate::drive): from the first commit until what left with the last one is gone. Whoever
-    /// seals meanwhile leaves it to him, so that what leaves is in order.
-    is_driven: bool,
 }
 
 /// Changes that are committed together, and what waits for that.
@@ -53,17 +53,27 @@ impl Gate {
 
     /// True if everything is durable, and has left.
     pub(crate) fn is_open(&self) -> bool {
-        !self.inner.lock().is_driven
+        !self.is_driven.load(Ordering::Acquire)
+    }
+
+    /// True if a turn that has changed nothing, and sends nothing, waits for nothing: one that saw the actor when this many
+    /// commits had failed. The turns that it stands on have sealed before it began, so no lock is needed to know of them.
+    fn is_open_for(&self, failures: u64) -> bool {
+        // In this order: a commit that fails is counted before its driver leaves.
+        self.is_open() && self.failures() == failures
     }
 
     /// What everybody waits behind who has seen the actor as it is now, or as it was when this many commits had failed;
     /// `None` if everything is durable.
     pub(crate) fn hold(&self, site: &Site, failures: u64) -> Option<Hold> {
+        if self.is_open_for(failures) {
+            return None;
+        }
         let mut inner = self.inner.lock();
         if self.failures() != failures {
             return Some(Hold::stale(site));
         }
-        let Inner { under_way, next, .. } = &mut *inner;
+        let Inner { under_way, next } = &mut *inner;
         let last = next.as_mut().or(under_way.as_mut())?;
         Some(last.hold())
     }
@@ -83,7 +93,7 @@ impl Gate {
             outputs.into_iter().for_each(|output| output(Err(stale(site))));
             return (Some(Hold::stale(site)), false);
         }
-        let Inner { under_way, next, is_driven } = &mut *inner;
+        let Inner { under_way, next } = &mut *inner;
         let Some(writes) = writes else {
             return match next.as_mut().or(under_way.as_mut()) {
                 Some(last) => {
@@ -108,7 +118,7 @@ impl Gate {
             }
             None => next.insert(Sealed { writes: Arc::from(writes), waiting: Vec::new(), outputs }),
         };
-        match std::mem::replace(is_driven, true) {
+        match self.is_driven.swap(true, Ordering::AcqRel) {
             true => (Some(sealed.hold()), false),
             false => (None, true),
         }
@@ -129,7 +139,7 @@ impl Gate {
                 match &inner.under_way {
                     Some(sealed) => sealed.writes.clone(),
                     None => {
-                        inner.is_driven = false;
+                        gate.is_driven.store(false, Ordering::Release);
                         drop(inner);
                         std::mem::forget(driving);
                         return failed;
@@ -144,7 +154,7 @@ impl Gate {
                     let mut inner = gate.inner.lock();
                     // Under the lock, so that whoever seals after it knows.
                     gate.failures.fetch_add(1, Ordering::AcqRel);
-                    let Inner { under_way, next, .. } = &mut *inner;
+                    let Inner { under_way, next } = &mut *inner;
                     [under_way.take(), next.take()].into_iter().flatten().collect()
                 }
             };
@@ -206,6 +216,9 @@ pub(crate) fn submit(
     outputs: Vec<Output>,
     cx: &mut Context<'_>,
 ) -> Option<Hold> {
+    if writes.is_none() && outputs.is_empty() && site.gate.is_open_for(failures) {
+        return None;
+    }
     let (hold, is_to_drive) = site.gate.seal(site, failures, writes, outputs);
     if !is_to_drive {
         return hold;
@@ -233,7 +246,7 @@ impl Drop for Driving<'_> {
     fn drop(&mut self) {
         let mut inner = self.gate.inner.lock();
         self.gate.failures.fetch_add(1, Ordering::AcqRel);
-        inner.is_driven = false;
+        self.gate.is_driven.store(false, Ordering::Release);
         let given_up = [inner.under_way.take(), inner.next.take()];
         drop(inner);
         // Outside of the lock, because it wakes others.

@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use crate::actor::Actor;
 use crate::actor::cell::{Held, LetterTurn};
 use crate::actor::site::Site;
-use crate::actor::work;
+use crate::actor::work::{self, Followers};
 use crate::call::arrival::Call;
 use crate::call::contract::Outcome;
 use crate::call::finished::Finished;
@@ -119,7 +119,7 @@ impl<T: Actor, R: Outcome, M: ExclusiveMethod<T, R>> Letter<T> for ExclusiveLett
         let Self { method, call, reply, waiting, .. } = *self;
         waiting.over();
         Box::pin(async move {
-            let finished = work::exclusive_turn(held, method, call).await;
+            let finished = work::exclusive(held, method, call, Followers::Others).await;
             reply.send(finished);
         })
     }
@@ -146,7 +146,7 @@ impl<T: Actor, R: Outcome, M: SharedMethod<T, R>> Letter<T> for SharedLetter<R, 
         let Self { method, call, reply, waiting, .. } = *self;
         waiting.over();
         Box::pin(async move {
-            let finished = work::shared_turn(held, method, call).await;
+            let finished = work::shared(held, method, call, Followers::Others).await;
             reply.send(finished);
         })
     }

@@ -1,10 +1,13 @@
 //! What happens in a turn: activation, the method, the seal.
+//!
+//! Only what runs the method itself depends on the method: the two functions at the top. The rest is written once for an
+//! actor, or once for all.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use mainstay_core::time;
 use mainstay_core::{Error, ErrorKind, Result};
@@ -16,261 +19,382 @@ use crate::actor::gate::{self, Hold, Output};
 use crate::actor::presence::Active;
 use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal, TurnInfo};
-use crate::call::arrival::Call;
+use crate::call::arrival::{Call, Method};
 use crate::call::contract::{Outcome, Reply};
 use crate::call::current::{Current, TurnKind};
 use crate::call::finished::{Answer, Finished};
 use crate::call::host::{ExclusiveMethod, SharedMethod};
 use crate::call::turn::panic_text;
 use crate::observe::storage::loading;
-use crate::observe::turn::TurnWatch;
+use crate::observe::turn::{ActivationWatch, TurnWatch};
 
-/// A call that has the actor to itself, and what waits behind it.
-pub(crate) async fn exclusive_call<T, R, M>(held: Held<T>, method: M, call: Call) -> Finished<R::Reply>
+/// Who sees to those that wait, when a turn has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Followers {
+    /// The turn itself.
+    Own,
+    /// Whoever polls it.
+    Others,
+}
+
+/// A turn that has the actor to itself.
+pub(crate) fn exclusive<T, R, M>(
+    held: Held<T>,
+    method: M,
+    call: Call,
+    followers: Followers,
+) -> impl Future<Output = Finished<R::Reply>> + Send + 'static
 where
     T: Actor,
     R: Outcome,
     M: ExclusiveMethod<T, R>,
 {
-    let cell = held.cell().clone();
-    let (finished, is_wanted) = exclusive(held, method, call).await;
-    if is_wanted {
-        cell.drained().await;
-    }
-    finished
-}
-
-/// A call that shares the actor, and what waits behind it.
-pub(crate) async fn shared_call<T, R, M>(held: Held<T>, method: M, call: Call) -> Finished<R::Reply>
-where
-    T: Actor,
-    R: Outcome,
-    M: SharedMethod<T, R>,
-{
-    let cell = held.cell().clone();
-    let (finished, is_wanted) = shared(held, method, call).await;
-    if is_wanted {
-        cell.drained().await;
-    }
-    finished
-}
-
-/// A letter's turn; whoever polls it sees to the next.
-pub(crate) async fn exclusive_turn<T, R, M>(held: Held<T>, method: M, call: Call) -> Finished<R::Reply>
-where
-    T: Actor,
-    R: Outcome,
-    M: ExclusiveMethod<T, R>,
-{
-    exclusive(held, method, call).await.0
-}
-
-/// A letter's turn; whoever polls it sees to the next.
-pub(crate) async fn shared_turn<T, R, M>(held: Held<T>, method: M, call: Call) -> Finished<R::Reply>
-where
-    T: Actor,
-    R: Outcome,
-    M: SharedMethod<T, R>,
-{
-    shared(held, method, call).await.0
-}
-
-async fn exclusive<T, R, M>(mut held: Held<T>, method: M, mut call: Call) -> (Finished<R::Reply>, bool)
-where
-    T: Actor,
-    R: Outcome,
-    M: ExclusiveMethod<T, R>,
-{
-    let site = held.site().clone();
-    let mut watch = TurnWatch::begin(&site, &mut call);
-    let mut writes = None;
-    if !held.is_fresh() {
-        // In a box of its own, because it is large and rare.
-        match Box::pin(watch.activating(activate(&mut held))).await {
-            Ok(changed) => writes = changed,
-            Err(error) => return (Finished::failed(error), held.give_back()),
-        }
-    }
-    let Call { method: called, chain, deadline, key, .. } = call;
-    // As of when the object was read: a commit that has failed since is one that the turn stands on.
-    let failures = held.failures();
-    if let Some(key) = &key {
-        match known_answer::<R::Reply>(&site, key, called.name()) {
-            Ok(None) => {}
-            Ok(Some(reply)) => {
-                watch.succeed();
-                let hold = submit(&site, failures, writes, Vec::new()).await;
-                return (Finished { answer: Answer::Now(reply), hold }, held.give_back());
-            }
-            Err(error) => return (Finished::failed(error), held.give_back()),
-        }
-    }
-    let mut current = Some(Current::new(Some(site.clone()), called.name(), chain, deadline).seeing(held.failures()));
-    let Some(actor) = held.actor_mut() else { return (Finished::failed(missing(&site)), held.give_back()) };
-    let info = TurnInfo { method: called.name(), is_exclusive: true };
-    let running = async {
-        if let Some(hooks) = &T::LIFECYCLE {
-            (hooks.before)(actor, info).await?;
-        }
-        let outcome = method.invoke(actor).await;
-        if let Some(hooks) = &T::LIFECYCLE
-            && outcome.is_success()
+    // Outside of the future, which then has it once and not twice.
+    let mut turn = ActorTurn::begin(held, call, TurnKind::Exclusive, followers);
+    async move {
+        if turn.has_to_prepare()
+            && let Some(finished) = Box::pin(turn.prepare()).await
         {
-            (hooks.after)(actor, info).await?;
+            return finished;
         }
-        Ok::<R, Error>(outcome)
-    };
-    let outcome = in_turn(&mut current, watch.run(running)).await;
-    let (outputs, failures, changes) = ended(current);
-    let (reply, is_kept) = match outcome {
-        Err(panic) => {
-            held.spoil();
-            tracing::error!(actor = %site, method = called.name(), panic, "a method panicked");
-            let error = Error::new(
-                ErrorKind::Fatal,
-                format!(
-                    "`{}` of {site} panicked: {panic}; nothing of this call was saved, and the actor was reset",
-                    called.name()
-                ),
-            );
-            (Answer::Now(R::Reply::failed(error)), false)
+        let info = turn.info();
+        let mut left = match turn.parts_mut() {
+            None => None,
+            Some((actor, mut stage)) => {
+                let mut running = pin!(async move {
+                    if let Some(hooks) = &T::LIFECYCLE {
+                        (hooks.before)(actor, info).await?;
+                    }
+                    let outcome = method.invoke(actor).await;
+                    if let Some(hooks) = &T::LIFECYCLE
+                        && outcome.is_success()
+                    {
+                        (hooks.after)(actor, info).await?;
+                    }
+                    Ok::<R, Error>(outcome)
+                });
+                Some(stage.run(running.as_mut()).await)
+            }
+        };
+        match poll_fn(|cx| Poll::Ready(turn.end_at_once(left.take(), cx))).await {
+            Ok(finished) => finished,
+            Err(ending) => turn.leave(ending.await).await,
         }
-        Ok(Err(error)) => (Answer::Now(R::Reply::failed(error)), false),
-        Ok(Ok(outcome)) => {
-            let is_success = outcome.is_success();
-            (outcome.into_answer(), is_success)
+    }
+}
+
+/// A turn that shares the actor.
+pub(crate) fn shared<T, R, M>(
+    held: Held<T>,
+    method: M,
+    call: Call,
+    followers: Followers,
+) -> impl Future<Output = Finished<R::Reply>> + Send + 'static
+where
+    T: Actor,
+    R: Outcome,
+    M: SharedMethod<T, R>,
+{
+    // Outside of the future, which then has it once and not twice.
+    let mut turn = ActorTurn::begin(held, call, TurnKind::Shared, followers);
+    async move {
+        if turn.has_to_prepare()
+            && let Some(finished) = Box::pin(turn.prepare()).await
+        {
+            return finished;
         }
-    };
-    if !is_kept {
+        let info = turn.info();
+        let mut left = match turn.parts() {
+            None => None,
+            Some((actor, mut stage)) => {
+                let mut running = pin!(async move {
+                    if let Some(hooks) = &T::LIFECYCLE {
+                        (hooks.before)(actor, info).await?;
+                    }
+                    let outcome = method.invoke(actor).await;
+                    if let Some(hooks) = &T::LIFECYCLE
+                        && outcome.is_success()
+                    {
+                        (hooks.after)(actor, info).await?;
+                    }
+                    Ok::<R, Error>(outcome)
+                });
+                Some(stage.run(running.as_mut()).await)
+            }
+        };
+        match poll_fn(|cx| Poll::Ready(turn.end_at_once(left.take(), cx))).await {
+            Ok(finished) => finished,
+            Err(ending) => turn.leave(ending.await).await,
+        }
+    }
+}
+
+/// A turn of an actor: all of it but the method.
+struct ActorTurn<T: Actor> {
+    held: Held<T>,
+    watch: TurnWatch,
+    /// Taken out while the method is polled.
+    current: Option<Box<Current>>,
+    /// What makes a repeated call the same one.
+    key: Option<Arc<str>>,
+    method: &'static Method,
+    kind: TurnKind,
+    followers: Followers,
+    /// What the activation before it has changed.
+    writes: Option<Box<ActorWrites>>,
+}
+
+/// What a method left behind: its outcome, or the text of its panic; `None` if there was no object to run it on.
+type Left<R> = Option<Result<Result<R>, String>>;
+
+/// The end of a turn that takes some waiting.
+type Ending<R> = Pin<Box<dyn Future<Output = Finished<R>> + Send>>;
+
+impl<T: Actor> ActorTurn<T> {
+    fn begin(held: Held<T>, call: Call, kind: TurnKind, followers: Followers) -> Self {
+        let Call { method, chain, deadline, key, trace } = call;
+        let watch = TurnWatch::begin(held.site(), method, trace, deadline.arrived().is_some());
+        // What a turn sees was read when the object was: a commit that has failed since is one that it stands on.
+        let current = Current::of_actor(held.site(), method.name(), chain, deadline, kind, held.failures());
+        // One that shares the actor changes nothing, and is just called.
+        let key = key.filter(|_| kind == TurnKind::Exclusive);
+        Self { held, watch, current: Some(current), key, method, kind, followers, writes: None }
+    }
+
+    fn info(&self) -> TurnInfo {
+        TurnInfo { method: self.method.name(), is_exclusive: self.kind == TurnKind::Exclusive }
+    }
+
+    /// True if there is something to do before the method can run.
+    fn has_to_prepare(&self) -> bool {
+        !self.held.is_fresh() || self.key.is_some() || (self.kind == TurnKind::Shared && self.held.is_exclusive())
+    }
+
+    /// Activates the actor, and looks for the answer that was given before. Returns how the turn ends, if it does.
+    async fn prepare<R: Reply>(&mut self) -> Option<Finished<R>> {
+        if !self.held.is_fresh() {
+            let Self { held, watch, .. } = self;
+            let site = held.site().clone();
+            match watch.activating(&site, activate(held)).await {
+                Ok(changed) => self.writes = changed,
+                Err(error) => return Some(self.leave(Finished::failed(error)).await),
+            }
+            let failures = self.held.failures();
+            if let Some(current) = &mut self.current {
+                current.failures = failures;
+            }
+        }
+        if self.kind == TurnKind::Shared && self.held.is_exclusive() {
+            self.held.downgrade();
+            self.held.cell().clone().drained().await;
+        }
+        let key = self.key.clone()?;
+        match known_answer::<R>(self.held.site(), &key, self.method.name()) {
+            Ok(None) => None,
+            Ok(Some(reply)) => {
+                self.watch.succeed();
+                let hold = submit(self.held.site(), self.held.failures(), self.writes.take(), Vec::new()).await;
+                Some(self.leave(Finished { answer: Answer::Now(reply), hold }).await)
+            }
+            Err(error) => Some(self.leave(Finished::failed(error)).await),
+        }
+    }
+
+    /// The object to change, and where its method runs.
+    fn parts_mut(&mut self) -> Option<(&mut T, Stage<'_>)> {
+        let Self { held, watch, current, .. } = self;
+        let (site, actor) = held.parts_mut();
+        Some((actor?, Stage { site, watch, current }))
+    }
+
+    /// The object to look at, and where its method runs.
+    fn parts(&mut self) -> Option<(&T, Stage<'_>)> {
+        let Self { held, watch, current, .. } = self;
+        let actor = &held.object.as_ref()?.active.actor;
+        Some((actor, Stage { site: held.site(), watch, current }))
+    }
+
+    /// Ends the turn, if that takes no waiting: what it has changed is sealed, and those who wait get theirs.
+    fn end_at_once<R: Outcome>(
+        &mut self,
+        left: Left<R>,
+        cx: &mut Context<'_>,
+    ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
+        let (outputs, failures, changes) = ended(self.current.take());
+        let (answer, is_success) = match left {
+            Some(Ok(Ok(outcome))) => {
+                let is_success = outcome.is_success();
+                (outcome.into_answer(), is_success)
+            }
+            Some(Ok(Err(error))) => (Answer::Now(R::Reply::failed(error)), false),
+            Some(Err(panic)) => (Answer::Now(R::Reply::failed(self.panicked(&panic))), false),
+            None => (Answer::Now(R::Reply::failed(missing(self.held.site()))), false),
+        };
+        if !is_success {
+            let hold = self.fail(failures, outputs, cx);
+            return Ok(self.left(Finished { answer, hold }, cx));
+        }
+        self.watch.succeed();
+        if self.kind == TurnKind::Exclusive {
+            if let Some(object) = &mut self.held.object {
+                // It may have been read anew in the turn, after a save that failed.
+                object.failures = failures;
+            }
+            if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
+                return Err(self.delete(failures, outputs, answer));
+            }
+        }
+        let is_new = self.writes.is_some();
+        if let Err(error) = self.seal(changes, &answer) {
+            let hold = self.fail_sealed(is_new, failures, outputs, cx);
+            return Ok(self.left(Finished { hold, ..Finished::failed(error) }, cx));
+        }
+        let hold = gate::submit(self.held.site(), failures, self.writes.take(), outputs, cx);
+        match hold {
+            Some(hold) if self.kind == TurnKind::Exclusive && !self.held.site().hall.overlap => {
+                Err(Box::pin(async move {
+                    match hold.opened().await {
+                        Ok(()) => Finished { answer, hold: None },
+                        Err(error) => Finished::failed(error),
+                    }
+                }))
+            }
+            hold => Ok(self.left(Finished { answer, hold }, cx)),
+        }
+    }
+
+    /// Collects what the turn has changed, with the answer that is to be given again.
+    fn seal<R: Reply>(&mut self, changes: Option<Box<ActorWrites>>, answer: &Answer<R>) -> Result<()> {
+        gather(&mut self.writes, changes)?;
+        if self.kind == TurnKind::Exclusive {
+            let (site, actor) = self.held.parts_mut();
+            let actor = actor.ok_or_else(|| missing(site))?;
+            actor.seal(&mut Seal { site, writes: &mut self.writes })?;
+        }
+        record_answer(self.held.site(), self.key.as_deref(), self.method.name(), answer, &mut self.writes)
+    }
+
+    /// Ends a turn that has failed: nothing of it happened.
+    #[cold]
+    fn fail(&mut self, failures: u64, outputs: Vec<Output>, cx: &mut Context<'_>) -> Option<Hold> {
+        let site = self.held.site().clone();
         outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
-        undo(&mut held);
-        let hold = submit(&site, failures, writes, Vec::new()).await;
-        return (Finished { answer: reply, hold }, held.give_back());
+        if self.kind == TurnKind::Exclusive {
+            restore(&mut self.held, &ActorOpening { site: &site, is_undone: false });
+        }
+        gate::submit(&site, failures, self.writes.take(), Vec::new(), cx)
     }
-    if let Some(object) = &mut held.object {
-        // It may have been read anew in the turn, after a save that failed.
-        object.failures = failures;
-    }
-    watch.succeed();
-    if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
-        return deletion::with_turn(held, failures, outputs, reply).await;
-    }
-    let is_new = writes.is_some();
-    let sealed = gather(&mut writes, changes)
-        .and_then(|()| seal(&mut held, &mut writes))
-        .and_then(|()| record_answer(&site, key.as_deref(), called.name(), &reply, &mut writes));
-    if let Err(error) = sealed {
-        watch.fail();
+
+    /// Ends a turn whose changes cannot be stored. Some fields have handed over what is not committed.
+    #[cold]
+    fn fail_sealed(&mut self, is_new: bool, failures: u64, outputs: Vec<Output>, cx: &mut Context<'_>) -> Option<Hold> {
+        self.watch.fail();
+        let site = self.held.site().clone();
         outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
-        undo_sealed(&mut held);
+        if self.kind == TurnKind::Exclusive {
+            restore(&mut self.held, &ActorOpening { site: &site, is_undone: true });
+        }
         let known = is_new.then(|| {
             let mut known = ActorWrites::new(site.id.clone());
             known.mark_known();
             Box::new(known)
         });
-        let hold = submit(&site, failures, known, Vec::new()).await;
-        return (Finished { hold, ..Finished::failed(error) }, held.give_back());
+        gate::submit(&site, failures, known, Vec::new(), cx)
     }
-    let hold = submit(&site, failures, writes, outputs).await;
-    match hold {
-        Some(hold) if !site.hall.overlap => {
-            let finished = match Box::pin(hold.opened()).await {
-                Ok(()) => Finished { answer: reply, hold: None },
-                Err(error) => Finished::failed(error),
-            };
-            (finished, held.give_back())
+
+    #[cold]
+    fn panicked(&mut self, panic: &str) -> Error {
+        self.held.spoil();
+        let (site, method) = (self.held.site(), self.method.name());
+        tracing::error!(actor = %site, method, panic, "a method panicked");
+        let what = match self.kind {
+            TurnKind::Shared => "the actor is reset",
+            _ => "nothing of this call was saved, and the actor was reset",
+        };
+        Error::new(ErrorKind::Fatal, format!("`{method}` of {site} panicked: {panic}; {what}"))
+    }
+
+    /// Ends a turn in which the actor has deleted itself.
+    #[cold]
+    fn delete<R: Reply>(&mut self, failures: u64, outputs: Vec<Output>, answer: Answer<R>) -> Ending<R> {
+        let (held, followers) = (self.held.hand_over(), self.followers);
+        Box::pin(async move {
+            let cell = held.cell().clone();
+            let (finished, is_wanted) = deletion::with_turn(held, failures, outputs, answer).await;
+            if is_wanted && followers == Followers::Own {
+                cell.drained().await;
+            }
+            finished
+        })
+    }
+
+    /// Gives the actor back to those who wait.
+    fn left<R>(&mut self, finished: Finished<R>, cx: &mut Context<'_>) -> Finished<R> {
+        self.watch.over(self.held.site());
+        if self.held.put_back() && self.followers == Followers::Own {
+            self.held.cell().drain(cx);
         }
-        hold => (Finished { answer: reply, hold }, held.give_back()),
+        finished
+    }
+
+    /// [`left`](ActorTurn::left) after some waiting.
+    async fn leave<R>(&mut self, finished: Finished<R>) -> Finished<R> {
+        let mut finished = Some(finished);
+        poll_fn(|cx| finished.take().map_or(Poll::Pending, |finished| Poll::Ready(self.left(finished, cx)))).await
     }
 }
 
-async fn shared<T, R, M>(mut held: Held<T>, method: M, mut call: Call) -> (Finished<R::Reply>, bool)
-where
-    T: Actor,
-    R: Outcome,
-    M: SharedMethod<T, R>,
-{
-    let site = held.site().clone();
-    let mut watch = TurnWatch::begin(&site, &mut call);
-    let mut writes = None;
-    if !held.is_fresh() {
-        // In a box of its own, because it is large and rare.
-        match Box::pin(watch.activating(activate(&mut held))).await {
-            Ok(changed) => writes = changed,
-            Err(error) => return (Finished::failed(error), held.give_back()),
-        }
+/// Also a turn that is cut short.
+impl<T: Actor> Drop for ActorTurn<T> {
+    fn drop(&mut self) {
+        self.watch.over(self.held.site());
     }
-    if held.is_exclusive() {
-        held.downgrade();
-        held.cell().clone().drained().await;
-    }
-    let Call { method: called, chain, deadline, .. } = call;
-    let current = Current::new(Some(site.clone()), called.name(), chain, deadline);
-    let mut current = Some(current.of_kind(TurnKind::Shared).seeing(held.failures()));
-    let Some(object) = &held.object else { return (Finished::failed(missing(&site)), held.give_back()) };
-    let actor = &object.active.actor;
-    let info = TurnInfo { method: called.name(), is_exclusive: false };
-    let running = async {
-        if let Some(hooks) = &T::LIFECYCLE {
-            (hooks.before)(actor, info).await?;
-        }
-        let outcome = method.invoke(actor).await;
-        if let Some(hooks) = &T::LIFECYCLE
-            && outcome.is_success()
-        {
-            (hooks.after)(actor, info).await?;
-        }
-        Ok::<R, Error>(outcome)
-    };
-    let outcome = in_turn(&mut current, watch.run(running)).await;
-    let (outputs, failures, changes) = ended(current);
-    let (answer, outputs) = match outcome {
-        Err(panic) => {
-            held.spoil();
-            tracing::error!(actor = %site, method = called.name(), panic, "a method panicked");
-            let error = Error::new(
-                ErrorKind::Fatal,
-                format!("`{}` of {site} panicked: {panic}; the actor is reset", called.name()),
-            );
-            (Answer::Now(R::Reply::failed(error)), Err(outputs))
-        }
-        Ok(Err(error)) => (Answer::Now(R::Reply::failed(error)), Err(outputs)),
-        Ok(Ok(outcome)) => {
-            let outputs = if outcome.is_success() { Ok(outputs) } else { Err(outputs) };
-            (outcome.into_answer(), outputs)
-        }
-    };
-    let is_success = outputs.is_ok();
-    let outputs = outputs.unwrap_or_else(|outputs| {
-        outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
-        Vec::new()
-    });
-    if is_success {
-        watch.succeed();
-    }
-    if let Err(error) = gather(&mut writes, changes.filter(|_| is_success)) {
-        return (Finished::failed(error), held.give_back());
-    }
-    let hold = submit(&site, failures, writes, outputs).await;
-    (Finished { answer, hold }, held.give_back())
 }
 
-/// Runs the method of a turn; an error is the text of its panic.
-pub(crate) async fn in_turn<R>(current: &mut Option<Current>, method: impl Future<Output = R>) -> Result<R, String> {
+/// Where a method runs.
+struct Stage<'t> {
+    site: &'t Arc<Site>,
+    watch: &'t mut TurnWatch,
+    current: &'t mut Option<Box<Current>>,
+}
+
+impl Stage<'_> {
+    /// Runs the method; an error is the text of its panic.
+    async fn run<F: Future>(&mut self, mut method: Pin<&mut F>) -> Result<F::Output, String> {
+        let Self { site, watch, current } = self;
+        watch.start();
+        let output = poll_fn(|cx| {
+            let polled = poll_within(current, || watch.trace().within(|| method.as_mut().poll(cx)));
+            if polled.is_pending() {
+                watch.wait(site, cx);
+            }
+            polled
+        })
+        .await;
+        watch.ended(site);
+        output
+    }
+}
+
+/// Polls a part of a turn. What has panicked is not polled again, and the object that it has seen is dropped.
+fn poll_within<R>(current: &mut Option<Box<Current>>, poll: impl FnOnce() -> Poll<R>) -> Poll<Result<R, String>> {
+    match Current::within(current, || catch_unwind(AssertUnwindSafe(poll))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
+        Err(panic) => Poll::Ready(Err(panic_text(&*panic).to_owned())),
+    }
+}
+
+/// Runs something that an actor does beside its calls; an error is the text of its panic.
+pub(crate) async fn in_turn<R>(
+    current: &mut Option<Box<Current>>,
+    method: impl Future<Output = R>,
+) -> Result<R, String> {
     let mut method = pin!(method);
-    poll_fn(|cx| {
-        // A method that has panicked is not polled again, and the object that it has seen is dropped.
-        let polled = Current::within(current, || catch_unwind(AssertUnwindSafe(|| method.as_mut().poll(cx))));
-        match polled {
-            Ok(Poll::Pending) => Poll::Pending,
-            Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
-            Err(panic) => Poll::Ready(Err(panic_text(&*panic).to_owned())),
-        }
-    })
-    .await
+    poll_fn(|cx| poll_within(current, || method.as_mut().poll(cx))).await
 }
 
-pub(crate) fn ended(current: Option<Current>) -> (Vec<Output>, u64, Option<Box<ActorWrites>>) {
+pub(crate) fn ended(current: Option<Box<Current>>) -> (Vec<Output>, u64, Option<Box<ActorWrites>>) {
     // It is there: whoever polls a turn puts it back.
     current
         .map(|mut current| (std::mem::take(&mut current.outputs), current.failures, current.writes.take()))
@@ -311,10 +435,14 @@ async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<B
     }
     let mut actor = loading(site, || T::open(&ActorOpening { site, is_undone: false }))?;
     if let Some(hooks) = &T::LIFECYCLE {
-        let current = Current::new(Some(site.clone()), "activate", None, site.hall.activation_deadline());
-        let mut current = Some(current.of_kind(TurnKind::Activation));
-        let mut watch = TurnWatch::of_activation(site);
-        let outcome = in_turn(&mut current, watch.run((hooks.activate)(&mut actor))).await;
+        let deadline = site.hall.activation_deadline();
+        let mut current =
+            Some(Current::of_actor(site, "activate", None, deadline, TurnKind::Activation, site.gate.failures()));
+        let mut watching = ActivationWatch::begin(site);
+        let outcome = {
+            let mut running = pin!((hooks.activate)(&mut actor));
+            Stage { site, watch: &mut watching.watch, current: &mut current }.run(running.as_mut()).await
+        };
         let (outputs, _, changes) = ended(current);
         let is_staged = changes.is_some();
         let result =
@@ -325,7 +453,8 @@ async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<B
             outputs.into_iter().for_each(|output| output(Err(turn_failed(site))));
             return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")).with_source(error));
         }
-        watch.succeed();
+        watching.watch.succeed();
+        drop(watching);
         // The turn that comes now looks for it behind the gate, and goes back to it if it fails. That the actor is known is
         // left to the turn's own commit.
         let is_changed = writes.as_ref().is_some_and(|writes| writes.bytes() > 0);
@@ -351,28 +480,10 @@ fn gather(writes: &mut Option<Box<ActorWrites>>, later: Option<Box<ActorWrites>>
     }
 }
 
-fn seal<T: Actor>(held: &mut Held<T>, writes: &mut Option<Box<ActorWrites>>) -> Result<()> {
-    let site = held.site().clone();
-    let actor = held.actor_mut().ok_or_else(|| missing(&site))?;
-    actor.seal(&mut Seal { site: &site, writes })
-}
-
-/// Drops what a failed turn has changed.
-fn undo<T: Actor>(held: &mut Held<T>) {
-    let site = held.site().clone();
-    restore(held, &ActorOpening { site: &site, is_undone: false });
-}
-
-/// Drops what a turn has changed whose seal failed half way: some fields have handed over what is not committed.
-fn undo_sealed<T: Actor>(held: &mut Held<T>) {
-    let site = held.site().clone();
-    restore(held, &ActorOpening { site: &site, is_undone: true });
-}
-
 /// Goes back to what is stored. An actor that cannot be read again is made anew.
 fn restore<T: Actor>(held: &mut Held<T>, opening: &ActorOpening<'_>) {
     let site = opening.site;
-    let Some(actor) = held.actor_mut() else { return };
+    let (_, Some(actor)) = held.parts_mut() else { return };
     if let Err(error) = actor.restore(opening) {
         tracing::warn!(actor = %site, ?error, "an actor cannot be restored after a failed turn, and is activated anew");
         held.spoil();

@@ -1,8 +1,9 @@
 use std::any::TypeId;
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use arc_swap::ArcSwapOption;
 use mainstay_core::time::Duration;
@@ -14,6 +15,7 @@ use crate::actor::seat::Seat;
 use crate::actor::site::Site;
 use crate::actor::{Event, Events};
 use crate::call::arrival::{Call, Deadline, Method};
+use crate::call::chain::Awaiting;
 use crate::call::contract::{Outcome, Reply};
 use crate::call::current::{self, Outgoing};
 use crate::call::finished::{Answer, Finished};
@@ -128,33 +130,22 @@ impl Caller {
         R: Outcome,
         A: Send,
     {
+        let mut arguments = Some(arguments);
         // Most calls are ready at once. The rest is large, and so has a box of its own.
-        let begun = match self.begin_at_once(method, arguments, start) {
-            Ok(begun) => begun,
-            Err(Unbegun::Failed(error)) => return R::Reply::failed(error),
-            Err(Unbegun::Waits(arguments, outgoing)) => {
+        let first = poll_fn(|cx| match arguments.take() {
+            Some(arguments) => Poll::Ready(self.call_at_once(method, arguments, start, cx)),
+            None => Poll::Pending,
+        });
+        match first.await {
+            First::Reply(reply) => reply,
+            First::Waits(rest) => rest.await,
+            First::Unbegun(arguments, outgoing) => {
                 match Box::pin(self.begin(method, arguments, outgoing, start)).await {
-                    Ok(begun) => begun,
-                    Err(error) => return R::Reply::failed(error),
+                    Ok(begun) => Box::pin(begun.end()).await,
+                    Err(error) => R::Reply::failed(error),
                 }
             }
-        };
-        let Begun { turn, .. } = begun;
-        let turn = match turn {
-            Started::Turn(mut turn, Ground::Actor(site)) if may_nest() => {
-                match poll_fn(|cx| Poll::Ready(poll_nested(&mut turn, cx))).await {
-                    Ok(Poll::Ready(Finished { answer: Answer::Now(reply), hold: None })) => {
-                        answered(&site, method, &begun.deadline);
-                        return reply;
-                    }
-                    Ok(Poll::Ready(finished)) => Started::Finished(finished, site),
-                    Ok(Poll::Pending) => Started::Moving(turn, Ground::Actor(site)),
-                    Err(panic) => return R::Reply::failed(self.subject(method).panicked(&*panic)),
-                }
-            }
-            other => other,
-        };
-        Box::pin(Begun { turn, ..begun }.end()).await
+        }
     }
 
     /// What a call is traced by that is made here.
@@ -165,50 +156,67 @@ impl Caller {
         })
     }
 
-    fn subject(&self, method: &'static Method) -> Subject<'_> {
-        Subject { method: method.name(), whom: &*self.target }
-    }
-
-    /// Begins a call to an actor that is where it was last, if nothing has to be waited for before.
-    fn begin_at_once<'c, O, R, A>(
+    /// Calls an actor that is where it was last, as far as that goes without waiting.
+    fn call_at_once<'c, O, R, A>(
         &'c self,
         method: &'static Method,
         arguments: A,
         start: Starter<O, R, A>,
-    ) -> Result<Begun<'c, R>, Unbegun<A>>
+        cx: &mut Context<'_>,
+    ) -> First<'c, R, A>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
     {
-        let mut outgoing = current::outgoing().map_err(Unbegun::Failed)?;
-        self.check_key().map_err(Unbegun::Failed)?;
-        if outgoing.as_ref().is_some_and(|outgoing| outgoing.hold.is_some()) {
-            return Err(Unbegun::Waits(arguments, outgoing.map(Box::new)));
-        }
-        let Some((object, ground)) = self.seated::<O>() else {
-            return Err(Unbegun::Waits(arguments, outgoing.map(Box::new)));
+        let mut outgoing = match current::outgoing().and_then(|outgoing| self.check_key().map(|()| outgoing)) {
+            Ok(outgoing) => outgoing,
+            Err(error) => return First::Reply(R::failed(error)),
         };
-        let deadline = Deadline::new(self.timeout, outgoing.as_ref().and_then(|outgoing| outgoing.at_most));
-        let deadline = deadline.arriving(ground.arrival(method));
-        let chain = outgoing.as_mut().and_then(|outgoing| outgoing.chain.take());
-        let awaiting = match (&chain, &ground) {
-            (Some(chain), Ground::Actor(site)) => Some(chain.awaits(site)),
-            _ => None,
+        let seat = self.target.seat.load();
+        let is_free = outgoing.as_ref().is_none_or(|outgoing| outgoing.hold.is_none());
+        let Some(seat) = seat.as_ref().filter(|_| is_free) else {
+            return First::Unbegun(arguments, outgoing.map(Box::new));
         };
-        let call = Call { method, chain, deadline, key: self.key.clone(), trace: self.trace(method) };
-        let turn = match start(object, arguments, call) {
-            Start::Turn(turn) => Started::Turn(turn, ground),
-            Start::Queued(queued) => Started::Queued(queued, ground),
-            Start::Refused(error) => return Err(Unbegun::Failed(error)),
+        let Some(object) = seat.object::<O>() else { return First::Unbegun(arguments, outgoing.map(Box::new)) };
+        let (call, awaiting) = self.prepare(method, &seat.site, outgoing.as_mut());
+        let deadline = call.deadline;
+        match start(object, arguments, call) {
+            Start::Turn(turn) => First::Reply(match poll_at_once(turn, &seat.site, method, &deadline, cx) {
+                Ok(reply) => {
+                    drop(awaiting);
+                    reply
+                }
+                Err(turn) => return Begun { caller: self, method, deadline, turn, awaiting }.wait(),
+            }),
+            Start::Queued(queued) => {
+                let turn = Started::Queued(queued, Ground::Actor(seat.site.clone()));
+                Begun { caller: self, method, deadline, turn, awaiting }.wait()
+            }
+            Start::Refused(error) => First::Reply(R::failed(error)),
             Start::Gone(arguments, call) => {
                 self.target.seat.store(None);
                 if let Some(outgoing) = &mut outgoing {
                     outgoing.chain = call.chain;
                 }
-                return Err(Unbegun::Waits(arguments, outgoing.map(Box::new)));
+                First::Unbegun(arguments, outgoing.map(Box::new))
             }
+        }
+    }
+
+    /// What a call to an actor takes with it, and the note that it is waited for.
+    fn prepare(
+        &self,
+        method: &'static Method,
+        site: &Arc<Site>,
+        outgoing: Option<&mut Outgoing>,
+    ) -> (Call, Option<Awaiting>) {
+        let (chain, at_most) = match outgoing {
+            Some(outgoing) => (outgoing.chain.take(), outgoing.at_most),
+            None => (None, None),
         };
-        Ok(Begun { caller: self, method, deadline, turn, awaiting })
+        let deadline = Deadline::new(self.timeout, at_most).arriving(site.hall.ledger.arrival(method));
+        let awaiting = chain.as_ref().map(|chain| chain.awaits(site));
+        (Call { method, chain, deadline, key: self.key.clone(), trace: self.trace(method) }, awaiting)
     }
 
     /// Removes the actor.
@@ -335,14 +343,39 @@ struct Begun<'c, R> {
     method: &'static Method,
     deadline: Deadline,
     turn: Started<R>,
-    awaiting: Option<crate::call::chain::Awaiting>,
+    awaiting: Option<Awaiting>,
 }
 
-/// Why a call has not begun at once.
-enum Unbegun<A> {
-    Failed(Error),
-    /// For its turn in which it is made, or for where it goes.
-    Waits(A, Option<Box<Outgoing>>),
+/// What has become of a call at once.
+enum First<'c, R, A> {
+    /// It is answered.
+    Reply(R),
+    /// It has begun, and this is the rest of it.
+    Waits(Pin<Box<dyn Future<Output = R> + Send + 'c>>),
+    /// It has not begun: it waits for the turn in which it is made, or for where it goes.
+    Unbegun(A, Option<Box<Outgoing>>),
+}
+
+/// Polls a turn of an actor once, where it was called. What is not answered then is given back.
+fn poll_at_once<R: Reply>(
+    mut turn: Turn<R>,
+    site: &Arc<Site>,
+    method: &'static Method,
+    deadline: &Deadline,
+    cx: &mut Context<'_>,
+) -> Result<R, Started<R>> {
+    if !may_nest() {
+        return Err(Started::Turn(turn, Ground::Actor(site.clone())));
+    }
+    match poll_nested(&mut turn, cx) {
+        Ok(Poll::Ready(Finished { answer: Answer::Now(reply), hold: None })) => {
+            answered(site, method, deadline);
+            Ok(reply)
+        }
+        Ok(Poll::Ready(finished)) => Err(Started::Finished(finished, site.clone())),
+        Ok(Poll::Pending) => Err(Started::Moving(turn, Ground::Actor(site.clone()))),
+        Err(panic) => Ok(R::failed(Subject { method: method.name(), whom: &**site }.panicked(&*panic))),
+    }
 }
 
 enum Started<R> {
@@ -368,7 +401,12 @@ impl<R> Started<R> {
     }
 }
 
-impl<R: Reply> Begun<'_, R> {
+impl<'c, R: Reply> Begun<'c, R> {
+    /// The rest of the call.
+    fn wait<A>(self) -> First<'c, R, A> {
+        First::Waits(Box::pin(self.end()))
+    }
+
     async fn end(self) -> R {
         let Self { caller, method, mut deadline, turn, awaiting } = self;
         let request = turn.site().map(|site| Request::new(site, method, deadline));

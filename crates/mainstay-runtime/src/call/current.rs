@@ -13,10 +13,10 @@ use crate::call::arrival::Deadline;
 use crate::call::chain::{CHAIN_MAX, Link};
 
 thread_local! {
-    static CURRENT: RefCell<Option<Current>> = const { RefCell::new(None) };
+    static CURRENT: RefCell<Option<Box<Current>>> = const { RefCell::new(None) };
 }
 
-/// A turn while it runs.
+/// A turn while it runs. It is swapped in and out with every poll, and so lives in a box.
 pub(crate) struct Current {
     /// The actor whose turn it is; `None` for that of a service or a worker.
     site: Option<Arc<Site>>,
@@ -49,44 +49,31 @@ pub(crate) enum TurnKind {
 }
 
 impl Current {
-    pub(crate) fn new(
-        site: Option<Arc<Site>>,
+    /// A turn of an actor that sees it as it was when this many commits had failed.
+    pub(crate) fn of_actor(
+        site: &Arc<Site>,
         method: &'static str,
         chain: Option<Arc<Link>>,
         deadline: Deadline,
-    ) -> Self {
-        let failures = site.as_ref().map_or(0, |site| site.gate.failures());
-        Self {
-            site,
-            method,
-            chain,
-            link: None,
-            deadline,
-            writes: None,
-            outputs: Vec::new(),
-            failures,
-            kind: TurnKind::Exclusive,
-        }
+        kind: TurnKind,
+        failures: u64,
+    ) -> Box<Self> {
+        let (site, link, writes, outputs) = (Some(site.clone()), None, None, Vec::new());
+        Box::new(Self { site, method, chain, link, deadline, writes, outputs, failures, kind })
     }
 
-    /// The same as a turn of another kind.
-    pub(crate) fn of_kind(mut self, kind: TurnKind) -> Self {
-        self.kind = kind;
-        self
-    }
-
-    /// The same turn, of an object that was read when this many commits had failed.
-    pub(crate) fn seeing(mut self, failures: u64) -> Self {
-        self.failures = failures;
-        self
+    /// A turn of a service or a worker.
+    pub(crate) fn of_others(method: &'static str, chain: Option<Arc<Link>>, deadline: Deadline) -> Box<Self> {
+        let (site, link, writes, outputs) = (None, None, None, Vec::new());
+        Box::new(Self { site, method, chain, link, deadline, writes, outputs, failures: 0, kind: TurnKind::Exclusive })
     }
 
     /// Runs a part of the turn.
-    pub(crate) fn within<T>(slot: &mut Option<Self>, work: impl FnOnce() -> T) -> T {
+    pub(crate) fn within<T>(slot: &mut Option<Box<Self>>, work: impl FnOnce() -> T) -> T {
         /// Puts things back, also when the work panics.
         struct Back<'s> {
-            slot: &'s mut Option<Current>,
-            outer: Option<Current>,
+            slot: &'s mut Option<Box<Current>>,
+            outer: Option<Box<Current>>,
         }
         impl Drop for Back<'_> {
             fn drop(&mut self) {

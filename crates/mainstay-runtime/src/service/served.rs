@@ -33,7 +33,7 @@ impl<T: Service> Host for Served<T> {
     {
         Start::Turn(Box::pin(async move {
             let Call { method: called, chain, deadline, trace, .. } = call;
-            let mut current = Some(Current::new(None, called.name(), chain, deadline));
+            let mut current = Some(Current::of_others(called.name(), chain, deadline));
             let mut running = std::pin::pin!(method.invoke(&self.object));
             let outcome =
                 std::future::poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx))))

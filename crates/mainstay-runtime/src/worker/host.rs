@@ -101,7 +101,7 @@ where
     M: ExclusiveMethod<T, R>,
 {
     let Call { method: called, chain, deadline, trace, .. } = call;
-    let mut current = Some(Current::new(None, called.name(), chain, deadline));
+    let mut current = Some(Current::of_others(called.name(), chain, deadline));
     let outcome = {
         let mut running = std::pin::pin!(method.invoke(place.begin()));
         poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx)))).await

@@ -19,6 +19,7 @@ trait Sleeper {
     async fn work(&mut self, minutes: u32) -> Result<()>;
     async fn leave_after(&mut self, seconds: u64) -> Result<()>;
     async fn later(&mut self) -> Result<Deferred<i64>>;
+    async fn wake_every(&mut self, minutes: u32) -> Result<()>;
 }
 
 #[derive(Actor)]
@@ -82,6 +83,17 @@ impl Sleeper for SleeperActor {
         self.owed = Some(responder);
         Ok(deferred)
     }
+
+    async fn wake_every(&mut self, minutes: u32) -> Result<()> {
+        self.ctx.remind("wake").every(MINUTE * minutes).set().map(drop)
+    }
+}
+
+impl Remindable for SleeperActor {
+    async fn remind(&mut self, _: Reminder) -> Result<()> {
+        self.calls += 1;
+        Ok(())
+    }
 }
 
 /// Ten minutes of idleness, looked for every minute.
@@ -128,6 +140,17 @@ async fn an_actor_that_is_used_stays() {
         time::sleep(MINUTE * 5).await;
     }
     assert_eq!(seen("stays"), (1, 0, 1), "shared turns and exclusive ones are use");
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reminder_is_use() {
+    let node = start().await;
+    let sleeper: SleeperRef = node.actor("wakes").unwrap();
+    sleeper.wake_every(5).await.unwrap();
+    time::sleep(MINUTE * 121).await;
+    assert_eq!(sleeper.count().await.unwrap(), (1, 25));
+    assert_eq!(seen("wakes"), (1, 0, 1));
     node.stop().await;
 }
 

@@ -39,9 +39,10 @@ impl<T: Actor> Removable for ActorCell<T> {
             return Start::Gone(removal, call);
         }
         if inner.queue.is_empty()
-            && let Some(held) = inner.take(&self, false)
+            && let Some(taken) = inner.take(false)
         {
             drop(inner);
+            let held = Held::new(self.clone(), taken);
             return Start::Turn(Box::pin(async move {
                 let (finished, is_wanted) = removed(held, removal, call.chain).await;
                 if is_wanted {

@@ -1,0 +1,131 @@
+use mainstay::prelude::*;
+use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
+
+use super::super::{LEASE, MARGIN};
+use super::shares::{Nudge, PERMITS_MAX, Report, Share, Shares};
+
+/// The timer by which is seen that leases have run out, and that nothing is out any more.
+const LOOK: &str = "look";
+
+/// What is published when processes are to renew their shares at once.
+#[derive(Debug, Clone, Event, Serialize, Deserialize)]
+pub(super) struct SharesWanted {
+    /// The one that there is enough for now; all if there is none.
+    pub(super) holder: Option<String>,
+}
+
+/// One concurrency limit of the cluster. Its id is the limit's name.
+#[interface]
+pub(crate) trait ConcurrencyLimiting {
+    /// Makes the limit, if there is none yet.
+    async fn found(&mut self, limit: u64) -> Result<u64>;
+
+    /// Answers a process that renews its share.
+    async fn renew(&mut self, holder: String, report: Report) -> Result<Share>;
+
+    /// Forgets a process whose permits are all back.
+    async fn leave(&mut self, holder: String) -> Result<()>;
+
+    /// Changes the limit.
+    async fn set_limit(&mut self, limit: u64) -> Result<()>;
+}
+
+#[derive(Actor)]
+#[actor(implements(ConcurrencyLimiting), name = "mainstay.ConcurrencyLimit")]
+pub(crate) struct ConcurrencyLimitActor {
+    limit: State<Option<u64>>,
+    /// True while shares may be out. Stored before the first is given.
+    is_shared: State<bool>,
+    shares: Option<Shares>,
+    ctx: Context,
+}
+
+impl Lifecycle for ConcurrencyLimitActor {
+    async fn activate(&mut self) -> Result<()> {
+        let now = Instant::now();
+        self.shares = self.limit.map(|limit| match *self.is_shared {
+            true => Shares::after_restart(limit, now),
+            false => Shares::new(limit, now),
+        });
+        if *self.is_shared {
+            self.look_later()?;
+        }
+        Ok(())
+    }
+}
+
+impl ConcurrencyLimiting for ConcurrencyLimitActor {
+    async fn found(&mut self, limit: u64) -> Result<u64> {
+        check(limit)?;
+        if let Some(known) = *self.limit {
+            return Ok(known);
+        }
+        *self.limit = Some(limit);
+        self.shares = Some(Shares::new(limit, Instant::now()));
+        Ok(limit)
+    }
+
+    async fn renew(&mut self, holder: String, report: Report) -> Result<Share> {
+        let (share, nudge) = self.shares()?.renew(&holder, report, Instant::now())?;
+        if share.permits > 0 && !*self.is_shared {
+            // The share leaves when this is durable.
+            *self.is_shared = true;
+            self.look_later()?;
+        }
+        self.publish(nudge)?;
+        Ok(share)
+    }
+
+    async fn leave(&mut self, holder: String) -> Result<()> {
+        let nudge = self.shares()?.leave(&holder);
+        self.publish(nudge)
+    }
+
+    async fn set_limit(&mut self, limit: u64) -> Result<()> {
+        check(limit)?;
+        self.shares()?.set_limit(limit);
+        *self.limit = Some(limit);
+        self.ctx.publish(SharesWanted { holder: None })
+    }
+}
+
+impl ConcurrencyLimitActor {
+    fn shares(&mut self) -> Result<&mut Shares> {
+        let id = self.ctx.id().clone();
+        self.shares.as_mut().ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("limit {id} does not exist: open it with a limit first"))
+        })
+    }
+
+    fn publish(&self, nudge: Nudge) -> Result<()> {
+        match nudge {
+            Nudge::Nobody => Ok(()),
+            Nudge::First(holder) => self.ctx.publish(SharesWanted { holder: Some(holder) }),
+            Nudge::All => self.ctx.publish(SharesWanted { holder: None }),
+        }
+    }
+
+    fn look_later(&self) -> Result<()> {
+        self.ctx.set_timer(LOOK, LEASE + MARGIN, Some(LEASE / 4), Self::look).map(drop)
+    }
+
+    /// Sees to what leases that have run out leave behind, and notes that nothing is out, so that nobody has to wait for
+    /// it after a restart.
+    async fn look(&mut self) -> Result<()> {
+        let now = Instant::now();
+        let nudge = self.shares()?.look(now);
+        if self.shares()?.is_all_in(now) {
+            *self.is_shared = false;
+            self.ctx.cancel_timer(LOOK);
+        }
+        self.publish(nudge)
+    }
+}
+
+fn check(limit: u64) -> Result<()> {
+    if !(1..=PERMITS_MAX).contains(&limit) {
+        return Err(Error::invalid(format!("a limit of {limit} permits cannot be: use 1 to {PERMITS_MAX}")));
+    }
+    Ok(())
+}

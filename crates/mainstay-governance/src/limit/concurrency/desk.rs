@@ -1,0 +1,111 @@
+use mainstay::Error;
+use tokio::time::Instant;
+
+use super::super::LEASE;
+use super::super::line::Line;
+use super::permit::Permit;
+use super::shares::{Report, Share};
+
+/// The share of a process, and who waits for permits of it.
+pub(super) struct Desk {
+    pub(super) limit: u64,
+    pub(super) line: Line<Permit>,
+    pub(super) till: Till,
+    number: u64,
+    /// What was last said to be held.
+    said: u64,
+    /// True if others want what comes back.
+    pub(super) is_recalled: bool,
+}
+
+/// The share of a process, and the permits of it that are out.
+pub(super) struct Till {
+    /// What may be out, unless more is already.
+    target: u64,
+    used: u64,
+    /// The most that was out since the last report.
+    peak: u64,
+    /// What was wanted in vain, by those who did not wait.
+    missed: u64,
+    /// The end of the lease.
+    pub(super) valid_until: Instant,
+}
+
+impl Till {
+    /// Takes permits out, if the share has so many.
+    pub(super) fn take(&mut self, permits: u64, now: Instant) -> bool {
+        let after = self.used.saturating_add(permits);
+        if now >= self.valid_until || after > self.target {
+            return false;
+        }
+        self.used = after;
+        self.peak = self.peak.max(after);
+        true
+    }
+
+    /// Takes permits back.
+    pub(super) fn put(&mut self, permits: u64) {
+        self.used = self.used.saturating_sub(permits);
+    }
+
+    /// Notes that permits were wanted in vain, so that there are some next time.
+    pub(super) fn miss(&mut self, permits: u64) {
+        self.missed = self.missed.max(permits);
+    }
+}
+
+impl Desk {
+    pub(super) fn new(limit: u64, waiting_max: usize, now: Instant) -> Self {
+        let till = Till { target: 0, used: 0, peak: 0, missed: 0, valid_until: now };
+        Self { limit, line: Line::new(waiting_max), till, number: 0, said: 0, is_recalled: false }
+    }
+
+    /// What to say now. From here on the process keeps to it.
+    pub(super) fn report(&mut self) -> Report {
+        let (need, waiting) = self.line.needs();
+        let till = &mut self.till;
+        let (need, want) = (need.max(till.missed.min(1)), waiting.saturating_add(std::mem::take(&mut till.missed)));
+        if want == 0 {
+            // What was not used lately goes back.
+            till.target = till.target.min(till.peak);
+        }
+        till.peak = till.used;
+        self.number += 1;
+        let held = till.target.max(till.used);
+        self.said = held;
+        let missing = want.saturating_sub(held - till.used);
+        Report { number: self.number, held, used: till.used, need: need.min(self.limit), want: missing }
+    }
+
+    /// Takes note of the answer to what was said at a moment.
+    pub(super) fn receive(&mut self, share: Share, said: Report, asked: Instant) {
+        self.till.target = share.permits;
+        self.is_recalled = share.permits < said.held;
+        self.till.valid_until = asked + LEASE;
+        self.learn(share.limit);
+    }
+
+    /// Takes note of the limit as it is.
+    pub(super) fn learn(&mut self, limit: u64) {
+        self.till.target = self.till.target.min(limit);
+        if limit != self.limit {
+            self.limit = limit;
+            self.line.refuse_above(limit, |permits| too_many(permits, limit));
+        }
+    }
+
+    /// True if less is held than was said, and others want it: to be said at once.
+    pub(super) fn owes(&self) -> bool {
+        self.is_recalled && self.said > self.till.target.max(self.till.used)
+    }
+
+    /// True if there is a share to renew, or one to ask for.
+    pub(super) fn has_news(&mut self) -> bool {
+        !self.line.is_empty() || self.till.target > 0 || self.till.used > 0 || self.till.missed > 0 || self.owes()
+    }
+}
+
+/// What a caller is told who wants more than there can be.
+pub(super) fn too_many(permits: u64, limit: u64) -> Error {
+    Error::invalid(format!("{permits} permits at once can never be: ask for at most {limit} (the limit)"))
+}

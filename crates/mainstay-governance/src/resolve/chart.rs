@@ -1,0 +1,205 @@
+use std::collections::{BTreeMap, VecDeque};
+
+use mainstay::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+
+use super::entity::Entity;
+use super::resource::Resource;
+
+/// How many resources a resolver can have.
+pub const RESOURCES_MAX: usize = 256;
+
+/// How many logical partitions a resolver can have. All of them are in the memory of every holder.
+pub const PARTITIONS_MAX: usize = 8192;
+
+/// How many moves of single entities are remembered. What was resolved before the oldest of them is resolved again.
+pub const ENTITY_MOVES_KEPT: usize = 1024;
+
+/// Which partition is on which resource, as of a version, and what has moved lately. It decides; it does nothing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Chart {
+    /// Grows with every change.
+    pub(super) version: u64,
+    /// The number of shards, decided by who came first; zero before that.
+    pub(super) shards: u32,
+    pub(super) resources: BTreeMap<String, Standing>,
+    /// By number. None ever goes away, because entities are on it.
+    pub(super) partitions: Vec<Seat>,
+    /// The entities that were moved, and the version from which on, oldest first.
+    pub(super) moved: VecDeque<(Entity, u64)>,
+    /// Moves up to this version may be forgotten.
+    pub(super) floor: u64,
+}
+
+/// A resource, and whether it gets anything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Standing {
+    pub(super) resource: Resource,
+    pub(super) is_draining: bool,
+}
+
+/// Where a partition is, and from which version on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Seat {
+    pub(super) resource: String,
+    pub(super) since: u64,
+}
+
+impl Chart {
+    /// The partitions that may get new entities.
+    pub(super) fn open_partitions(&self) -> impl Iterator<Item = (u32, &Resource)> {
+        (0..).zip(&self.partitions).filter_map(|(number, seat)| {
+            let standing = self.resources.get(&seat.resource)?;
+            (!standing.is_draining).then_some((number, &standing.resource))
+        })
+    }
+
+    /// The resource that a partition is on.
+    pub(super) fn resource_of(&self, partition: u32) -> Option<&Resource> {
+        let seat = self.partitions.get(usize::try_from(partition).ok()?)?;
+        self.resources.get(&seat.resource).map(|standing| &standing.resource)
+    }
+
+    /// Adds a resource with its partitions; one that is there gets what is new, and may get entities again. True if
+    /// anything has changed.
+    pub(super) fn add_resource(&mut self, resource: Resource) -> Result<bool> {
+        resource.check()?;
+        let standing = Standing { resource, is_draining: false };
+        let name = standing.resource.name.clone();
+        match self.resources.get(&name) {
+            Some(known) if *known == standing => return Ok(false),
+            Some(_) => {}
+            None if self.resources.len() >= RESOURCES_MAX => {
+                return Err(overloaded(format!("there are {RESOURCES_MAX} resources already (RESOURCES_MAX)")));
+            }
+            None => {}
+        }
+        // One that was drained has none left, and gets new ones: its old ones are elsewhere, with what lives on them.
+        let has = self.partitions.iter().filter(|seat| seat.resource == name).count();
+        let missing = (standing.resource.partitions as usize).saturating_sub(has);
+        if self.partitions.len().saturating_add(missing) > PARTITIONS_MAX {
+            return Err(overloaded(format!(
+                "{missing} partitions for {name:?} would be more than {PARTITIONS_MAX} in all (PARTITIONS_MAX)"
+            )));
+        }
+        self.version += 1;
+        let seat = Seat { resource: name.clone(), since: self.version };
+        self.partitions.extend(std::iter::repeat_n(seat, missing));
+        self.resources.insert(name, standing);
+        Ok(true)
+    }
+
+    /// Moves a partition. True if it was elsewhere.
+    pub(super) fn move_partition(&mut self, partition: u32, resource: &str) -> Result<bool> {
+        self.target(resource)?;
+        let count = self.partitions.len();
+        let seat = usize::try_from(partition).ok().and_then(|index| self.partitions.get_mut(index));
+        let Some(seat) = seat else {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("there is no partition {partition}: there are {count}"),
+            ));
+        };
+        if seat.resource == resource {
+            return Ok(false);
+        }
+        self.version += 1;
+        *seat = Seat { resource: resource.to_owned(), since: self.version };
+        Ok(true)
+    }
+
+    /// Notes that entities have moved to other partitions.
+    pub(super) fn announce(&mut self, entities: Vec<Entity>) {
+        if entities.is_empty() {
+            return;
+        }
+        self.version += 1;
+        self.moved.retain(|(known, _)| !entities.contains(known));
+        self.moved.extend(entities.into_iter().map(|entity| (entity, self.version)));
+        while self.moved.len() > ENTITY_MOVES_KEPT {
+            if let Some((_, version)) = self.moved.pop_front() {
+                self.floor = self.floor.max(version);
+            }
+        }
+    }
+
+    /// Moves everything away from a resource: to those of its region if there are any, and among them to those with the
+    /// fewest partitions. True if anything has changed.
+    pub(super) fn drain(&mut self, name: &str) -> Result<bool> {
+        let Some(standing) = self.resources.get(name) else { return Err(self.unknown(name)) };
+        let (region, was_draining) = (standing.resource.region.clone(), standing.is_draining);
+        let mut loads: BTreeMap<String, usize> = BTreeMap::new();
+        let others = || self.resources.values().filter(|other| !other.is_draining && other.resource.name != name);
+        let is_near = |other: &&Standing| other.resource.region == region;
+        let has_near = others().any(|other| is_near(&other));
+        for other in others().filter(|other| !has_near || is_near(other)) {
+            let count = self.partitions.iter().filter(|seat| seat.resource == other.resource.name).count();
+            loads.insert(other.resource.name.clone(), count);
+        }
+        let is_used = self.partitions.iter().any(|seat| seat.resource == name);
+        if was_draining && !is_used {
+            return Ok(false);
+        }
+        if loads.is_empty() && is_used {
+            return Err(Error::invalid(format!(
+                "{name:?} cannot be drained, because there is no other resource to take its partitions: add one first"
+            )));
+        }
+        self.version += 1;
+        for seat in self.partitions.iter_mut().filter(|seat| seat.resource == name) {
+            let Some((target, count)) = loads.iter_mut().min_by_key(|(_, count)| **count) else { break };
+            *count += 1;
+            *seat = Seat { resource: target.clone(), since: self.version };
+        }
+        if let Some(standing) = self.resources.get_mut(name) {
+            standing.is_draining = true;
+        }
+        Ok(true)
+    }
+
+    /// Forgets a resource that nothing lives on.
+    pub(super) fn remove_resource(&mut self, name: &str) -> Result<()> {
+        if !self.resources.contains_key(name) {
+            return Err(self.unknown(name));
+        }
+        let left = self.partitions.iter().filter(|seat| seat.resource == name).count();
+        if left > 0 {
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                format!("{name:?} still has {left} partitions: drain it before it is removed"),
+            ));
+        }
+        self.version += 1;
+        self.resources.remove(name);
+        Ok(())
+    }
+
+    /// Refuses a resource that cannot get anything.
+    pub(super) fn target(&self, name: &str) -> Result<&Resource> {
+        match self.resources.get(name) {
+            None => Err(self.unknown(name)),
+            Some(standing) if standing.is_draining => Err(Error::invalid(format!(
+                "{name:?} is being drained: choose another resource, or add this one again"
+            ))),
+            Some(standing) => Ok(&standing.resource),
+        }
+    }
+
+    /// The same without the moves that somebody knows who has seen a version.
+    pub(super) fn since(&self, seen: u64) -> Self {
+        let moved = self.moved.iter().filter(|(_, version)| *version > seen).cloned().collect();
+        Self { moved, ..self.clone() }
+    }
+
+    fn unknown(&self, name: &str) -> Error {
+        let known: Vec<String> = self.resources.keys().map(|name| format!("{name:?}")).collect();
+        Error::new(ErrorKind::NotFound, format!("there is no resource {name:?}: there are {}", known.join(", ")))
+    }
+}
+
+fn overloaded(text: String) -> Error {
+    Error::new(ErrorKind::Overloaded, format!("{text}: open a second resolver for more"))
+}
+
+#[cfg(test)]
+mod tests;

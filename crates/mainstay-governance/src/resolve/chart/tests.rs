@@ -1,0 +1,149 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio::time::Instant;
+
+use super::super::resolution::Ticket;
+use super::super::sight::{Sight, Verdict};
+use super::*;
+
+fn chart() -> Chart {
+    let mut chart = Chart::default();
+    for (name, region) in [("eu1", "eu"), ("eu2", "eu"), ("us1", "us")] {
+        chart.add_resource(Resource::new(name).in_region(region).with_partitions(4)).unwrap();
+    }
+    chart
+}
+
+fn partitions_of(chart: &Chart, name: &str) -> usize {
+    chart.partitions.iter().filter(|seat| seat.resource == name).count()
+}
+
+#[test]
+fn what_is_drained_goes_to_its_region_evenly_and_elsewhere_only_if_there_is_no_other() {
+    let mut chart = chart();
+    chart.add_resource(Resource::new("eu3").in_region("eu").with_partitions(2)).unwrap();
+    assert!(chart.drain("eu1").unwrap());
+    assert_eq!(["eu1", "eu2", "eu3", "us1"].map(|name| partitions_of(&chart, name)), [0, 5, 5, 4]);
+    chart.drain("eu3").unwrap();
+    chart.drain("eu2").unwrap();
+    assert_eq!(partitions_of(&chart, "us1"), 14);
+    let error = chart.drain("us1").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert_eq!(partitions_of(&chart, "us1"), 14);
+    let version = chart.version;
+    assert!(!chart.drain("eu1").unwrap());
+    assert_eq!(chart.version, version);
+}
+
+#[test]
+fn what_was_drained_can_be_removed_or_come_back_with_partitions_of_its_own() {
+    let mut chart = chart();
+    assert_eq!(chart.remove_resource("eu1").unwrap_err().kind(), ErrorKind::Conflict);
+    chart.drain("eu1").unwrap();
+    assert_eq!(chart.move_partition(0, "eu1").unwrap_err().kind(), ErrorKind::Invalid);
+    let mut back = chart.clone();
+    assert!(back.add_resource(Resource::new("eu1").in_region("eu").with_partitions(4)).unwrap());
+    assert_eq!((partitions_of(&back, "eu1"), back.partitions.len()), (4, 16));
+    chart.remove_resource("eu1").unwrap();
+    assert_eq!(chart.remove_resource("eu1").unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn adding_what_is_there_changes_nothing_and_bounds_hold() {
+    let mut chart = chart();
+    let version = chart.version;
+    assert!(!chart.add_resource(Resource::new("us1").in_region("us").with_partitions(4)).unwrap());
+    assert!(!chart.move_partition(0, "eu1").unwrap());
+    assert_eq!(chart.version, version);
+    let large = Resource::new("large").with_partitions(u32::MAX);
+    assert_eq!(chart.add_resource(large).unwrap_err().kind(), ErrorKind::Overloaded);
+    for number in chart.resources.len()..RESOURCES_MAX {
+        chart.add_resource(Resource::new(number.to_string()).with_partitions(1)).unwrap();
+    }
+    assert_eq!(chart.add_resource(Resource::new("x")).unwrap_err().kind(), ErrorKind::Overloaded);
+    assert_eq!(chart.move_partition(u32::MAX, "eu1").unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(chart.move_partition(0, "nowhere").unwrap_err().kind(), ErrorKind::NotFound);
+}
+
+#[test]
+fn moves_that_are_forgotten_raise_the_floor() {
+    let mut chart = chart();
+    let before = chart.version;
+    chart.announce((0..ENTITY_MOVES_KEPT as i64).map(Entity::from).collect());
+    assert_eq!(chart.floor, 0);
+    chart.announce(vec![(-1).into()]);
+    assert_eq!((chart.moved.len(), chart.floor), (ENTITY_MOVES_KEPT, before + 1));
+    assert_eq!(chart.since(before + 1).moved, [((-1).into(), before + 2)]);
+}
+
+/// What can happen to a map, and somebody who keeps a copy.
+#[derive(Debug, Clone)]
+enum Step {
+    MovePartition { partition: u32, to_first: bool },
+    MoveEntities { count: usize, first: i64, partition: u32 },
+    Copy,
+    Hold { entity: i64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        (0..4_u32, any::<bool>()).prop_map(|(partition, to_first)| Step::MovePartition { partition, to_first }),
+        (prop_oneof![1..4_usize, 1000..1100_usize], 0..8_i64, 0..4_u32)
+            .prop_map(|(count, first, partition)| Step::MoveEntities { count, first, partition }),
+        Just(Step::Copy),
+        (0..8_i64).prop_map(|entity| Step::Hold { entity }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Whoever has a copy lets a call begin only if the entity was on the resource all the time since the ticket was
+    /// made, up to the version of the copy; and always if nothing has moved at all.
+    #[test]
+    fn a_copy_never_lets_a_call_begin_where_the_entity_is_not(steps in prop::collection::vec(step(), 1..60)) {
+        let mut chart = Chart::default();
+        chart.add_resource(Resource::new("a").with_partitions(2)).unwrap();
+        chart.add_resource(Resource::new("b").with_partitions(2)).unwrap();
+        let now = Instant::now();
+        let mut entities: BTreeMap<i64, u32> = (0..1200).map(|entity| (entity, 0)).collect();
+        let mut sight = Sight::new(chart.clone(), now + Duration::from_secs(1), Arc::default());
+        // What is true as of the version of the copy: entity to partition and resource.
+        let mut copied = (chart.clone(), entities.clone());
+        let mut tickets: Vec<Ticket> = Vec::new();
+        for step in steps {
+            match step {
+                Step::MovePartition { partition, to_first } => {
+                    chart.move_partition(partition, if to_first { "a" } else { "b" }).unwrap();
+                }
+                Step::MoveEntities { count, first, partition } => {
+                    let moved: Vec<i64> = (first..first + count as i64).collect();
+                    entities.extend(moved.iter().map(|entity| (*entity, partition)));
+                    chart.announce(moved.into_iter().map(Entity::from).collect());
+                }
+                Step::Copy => {
+                    sight.apply(chart.since(sight.version()));
+                    copied = (chart.clone(), entities.clone());
+                }
+                Step::Hold { entity } => {
+                    let partition = copied.1[&entity];
+                    let resource = copied.0.resource_of(partition).unwrap().name.clone();
+                    tickets.push(Ticket { entity: entity.into(), partition, resource, version: copied.0.version });
+                }
+            }
+            for ticket in &tickets {
+                let entity = ticket.entity.as_number().unwrap();
+                let partition = copied.1[&entity];
+                let resource = &copied.0.resource_of(partition).unwrap().name;
+                let begun = matches!(sight.begin(ticket, &ticket.resource, now), Verdict::Begun(_));
+                if begun {
+                    prop_assert_eq!((partition, resource), (ticket.partition, &ticket.resource));
+                } else {
+                    prop_assert!(ticket.version < copied.0.version, "nothing has moved");
+                }
+            }
+        }
+    }
+}

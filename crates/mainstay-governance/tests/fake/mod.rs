@@ -1,0 +1,226 @@
+//! A resource for tests: it knows who has it open, and notes whatever must never happen.
+#![allow(dead_code, reason = "shared by several tests, none of which uses all of it")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mainstay::prelude::*;
+use mainstay_governance::owner::{Fence, Opening, OwnerSettings, Resource};
+use mainstay_governance::pool::PoolSettings;
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tokio::time::sleep;
+
+/// How long it takes to open and to close.
+const OPENING: Duration = Duration::from_millis(3);
+
+/// What is outside of the node, and outlives it.
+#[derive(Clone, Default)]
+pub(crate) struct World(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    /// Rises when the power fails: what was open before is gone.
+    process: u32,
+    open: BTreeMap<String, Fence>,
+    /// How many may be open at once.
+    cap: Option<usize>,
+    peak: usize,
+    /// The highest token that each key was used with.
+    highest: BTreeMap<String, Fence>,
+    openings: Vec<(String, Fence)>,
+    failing_openings: u32,
+    sick: BTreeSet<String>,
+    done: Vec<(String, u64)>,
+    violations: Vec<String>,
+}
+
+impl World {
+    /// No more than so many may be open from now on.
+    pub(crate) fn cap(&self, cap: usize) {
+        let mut inner = self.0.lock();
+        inner.cap = Some(cap);
+        inner.check_cap("when the cap was set");
+    }
+
+    /// The power fails: whatever was open is gone.
+    pub(crate) fn lose_power(&self) {
+        let mut inner = self.0.lock();
+        inner.process += 1;
+        inner.open.clear();
+    }
+
+    pub(crate) fn fail_openings(&self, openings: u32) {
+        self.0.lock().failing_openings = openings;
+    }
+
+    /// Checks and jobs of a key fail from now on, or not any more.
+    pub(crate) fn set_sick(&self, key: &str, is_sick: bool) {
+        let mut inner = self.0.lock();
+        match is_sick {
+            true => inner.sick.insert(key.to_owned()),
+            false => inner.sick.remove(key),
+        };
+    }
+
+    pub(crate) fn open(&self) -> Vec<String> {
+        self.0.lock().open.keys().cloned().collect()
+    }
+
+    pub(crate) fn peak(&self) -> usize {
+        self.0.lock().peak
+    }
+
+    /// The tokens that a key was opened with, in their order.
+    pub(crate) fn tokens(&self, key: &str) -> Vec<u64> {
+        let openings = &self.0.lock().openings;
+        openings.iter().filter(|(opened, _)| opened == key).map(|(_, fence)| fence.get()).collect()
+    }
+
+    /// What was done by whom, in its order.
+    pub(crate) fn done(&self) -> Vec<(String, u64)> {
+        self.0.lock().done.clone()
+    }
+
+    /// The numbers that were done, in their order.
+    pub(crate) fn numbers(&self) -> Vec<u64> {
+        self.done().into_iter().map(|(_, number)| number).collect()
+    }
+
+    /// Fails if anything has happened that must not.
+    pub(crate) fn assert_sane(&self) {
+        let inner = self.0.lock();
+        assert!(inner.violations.is_empty(), "{:#?}", inner.violations);
+        let mut last = BTreeMap::<&str, Fence>::new();
+        for (key, fence) in &inner.openings {
+            let before = last.insert(key, *fence);
+            assert!(before.is_none_or(|before| before < *fence), "{key}: {fence} after {before:?}");
+        }
+    }
+}
+
+impl Inner {
+    fn check_cap(&mut self, when: &str) {
+        self.peak = self.peak.max(self.open.len());
+        if self.cap.is_some_and(|cap| self.open.len() > cap) {
+            let open: Vec<_> = self.open.keys().collect();
+            self.violations.push(format!("more than {:?} are open {when}: {open:?}", self.cap));
+        }
+    }
+
+    fn admit(&mut self, key: &str, fence: Fence) -> Result<()> {
+        fence.admit(self.highest.entry(key.to_owned()).or_default())
+    }
+}
+
+/// How the real thing is opened.
+#[derive(Clone, Default)]
+pub(crate) struct Fake {
+    pub(crate) world: World,
+    pub(crate) owner: OwnerSettings,
+    pub(crate) pool: PoolSettings,
+}
+
+/// The real thing.
+pub(crate) struct Real {
+    world: World,
+    process: u32,
+    key: String,
+    fence: Fence,
+}
+
+impl Drop for Real {
+    fn drop(&mut self) {
+        let mut inner = self.world.0.lock();
+        if inner.process == self.process {
+            inner.open.remove(&self.key);
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) enum Job {
+    /// Notes a number.
+    Note(u64),
+    /// Notes a number after a while.
+    Slowly(u64, Duration),
+    /// Fails, and it is not the job's fault.
+    Break,
+    /// Fails, and it is.
+    Refuse,
+    Panic,
+    Hang,
+}
+
+impl Resource for Fake {
+    const NAME: &'static str = "fake";
+    type Handle = Real;
+    type Job = Job;
+    type Reply = u64;
+
+    async fn open(&self, opening: &Opening) -> Result<Real> {
+        sleep(OPENING).await;
+        let Opening { key, fence, .. } = opening.clone();
+        let mut inner = self.world.0.lock();
+        inner.openings.push((key.clone(), fence));
+        if inner.failing_openings > 0 {
+            inner.failing_openings -= 1;
+            return Err(Error::new(ErrorKind::Retry, "the server is down"));
+        }
+        inner.admit(&key, fence)?;
+        if let Some(other) = inner.open.insert(key.clone(), fence) {
+            inner.violations.push(format!("{key} is open with {other} and with {fence}"));
+        }
+        inner.check_cap(&key);
+        Ok(Real { world: self.world.clone(), process: inner.process, key, fence })
+    }
+
+    async fn run(&self, real: &mut Real, job: Job) -> Result<u64> {
+        let number = match job {
+            Job::Note(number) => number,
+            Job::Slowly(number, time) => {
+                sleep(time).await;
+                number
+            }
+            Job::Break => return Err(Error::new(ErrorKind::Retry, "the connection was reset")),
+            Job::Refuse => return Err(Error::invalid("there is no such table")),
+            Job::Panic => panic!("the driver has a bug"),
+            Job::Hang => std::future::pending().await,
+        };
+        let mut inner = self.world.0.lock();
+        if inner.sick.contains(&real.key) {
+            return Err(Error::new(ErrorKind::Retry, "the connection was reset"));
+        }
+        inner.admit(&real.key, real.fence)?;
+        inner.done.push((real.key.clone(), number));
+        Ok(number)
+    }
+
+    async fn check(&self, real: &mut Real) -> Result<()> {
+        match self.world.0.lock().sick.contains(&real.key) {
+            true => Err(Error::new(ErrorKind::Retry, "it does not answer")),
+            false => Ok(()),
+        }
+    }
+
+    async fn close(&self, real: Real) {
+        sleep(OPENING).await;
+        drop(real);
+    }
+
+    fn owner_settings(&self) -> OwnerSettings {
+        self.owner
+    }
+
+    fn pool_settings(&self) -> PoolSettings {
+        self.pool
+    }
+}
+
+/// Waits until something is so.
+pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        sleep(Duration::from_millis(1)).await;
+    }
+}

@@ -1,0 +1,243 @@
+//! However many callers there are, and whatever they believe: no more are open than the pool has members.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use mainstay::prelude::*;
+use mainstay_governance::pool::{Pick, PoolMember};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use crate::fake::{Fake, Job, World, until};
+use crate::{Pool, of_size, open, start_pool};
+
+const CALLERS: u64 = 200;
+
+/// Callers that go on until they are told to stop, each job with a number of its own.
+struct Load {
+    is_over: Arc<AtomicBool>,
+    callers: Vec<JoinHandle<Vec<u64>>>,
+}
+
+impl Load {
+    fn start(pool: &Pool, numbers: &Arc<AtomicU64>) -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let callers = (0..CALLERS).map(|caller| {
+            let (pool, numbers, is_over) = (pool.clone(), numbers.clone(), is_over.clone());
+            let pool = pool.with_pick(if caller % 2 == 0 { Pick::RoundRobin } else { Pick::LeastLoaded });
+            tokio::spawn(async move {
+                let mut acknowledged = Vec::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    let number = numbers.fetch_add(1, Ordering::Relaxed);
+                    let job = Job::Slowly(number, Duration::from_millis(1 + number % 7));
+                    let answer = match number % 5 {
+                        0 => pool.run_by_key(&format!("key {}", number % 100), job).await,
+                        _ => pool.run(job).await,
+                    };
+                    match answer {
+                        Ok(answered) => acknowledged.push(answered),
+                        // The node is being killed.
+                        Err(error) => assert!(
+                            matches!(
+                                error.kind(),
+                                ErrorKind::Fatal | ErrorKind::OutcomeUnknown | ErrorKind::NotPrimary { .. }
+                            ),
+                            "{error:?}"
+                        ),
+                    }
+                }
+                acknowledged
+            })
+        });
+        let callers = callers.collect();
+        Self { is_over, callers }
+    }
+
+    /// The numbers that were acknowledged.
+    async fn stop(self) -> Vec<u64> {
+        self.is_over.store(true, Ordering::Relaxed);
+        let mut acknowledged = Vec::new();
+        for caller in self.callers {
+            acknowledged.extend(caller.await.unwrap());
+        }
+        acknowledged
+    }
+}
+
+fn assert_each_once(world: &World, acknowledged: &[u64]) {
+    let done = world.numbers();
+    let each: BTreeSet<u64> = done.iter().copied().collect();
+    assert_eq!(each.len(), done.len(), "something was done twice");
+    assert!(acknowledged.iter().all(|number| each.contains(number)), "something was acknowledged and not done");
+    world.assert_sane();
+}
+
+#[tokio::test]
+async fn the_cap_holds_at_every_moment_while_the_pool_is_resized_under_load() {
+    let world = World::default();
+    let (_node, pool) = start_pool(&world, of_size(5)).await;
+    world.cap(5);
+    let load = Load::start(&pool, &Arc::default());
+    until(|| world.done().len() > 1000).await;
+    assert_eq!(world.peak(), 5);
+
+    world.cap(8);
+    pool.resize(8).await.unwrap();
+    until(|| world.open().len() == 8).await;
+
+    pool.resize(3).await.unwrap();
+    world.cap(3);
+    assert_eq!(world.open(), ["db/0", "db/1", "db/2"], "the others are closed by the time that it returns");
+    let before = world.done().len();
+    until(|| world.done().len() > before + 1000).await;
+    assert_each_once(&world, &load.stop().await);
+    let late = &world.done()[before..];
+    assert!(late.iter().all(|(key, _)| ["db/0", "db/1", "db/2"].contains(&&**key)));
+    let status = pool.status().await.unwrap();
+    assert_eq!((status.size, status.version, status.draining, status.members.len()), (3, 3, 0, 3));
+}
+
+#[tokio::test]
+async fn the_cap_holds_and_the_size_stays_when_the_node_is_killed_or_restarted_under_load() {
+    let world = World::default();
+    let (mut node, mut pool) = start_pool(&world, of_size(2)).await;
+    world.cap(4);
+    pool.resize(4).await.unwrap();
+    let (numbers, mut acknowledged) = (Arc::default(), Vec::new());
+    for round in 0..4 {
+        let load = Load::start(&pool, &numbers);
+        let before = world.done().len();
+        until(|| world.done().len() > before + 300 && world.open().len() == 4).await;
+        load.is_over.store(true, Ordering::Relaxed);
+        match round % 2 {
+            0 => {
+                world.lose_power();
+                node.kill().await.unwrap();
+            }
+            _ => {
+                node.restart().await.unwrap();
+                assert!(world.open().is_empty(), "closed in order");
+            }
+        }
+        acknowledged.extend(load.stop().await);
+        pool = open(&node).await;
+    }
+    assert_each_once(&world, &acknowledged);
+    assert_eq!(pool.status().await.unwrap().size, 4);
+}
+
+#[tokio::test]
+async fn a_caller_with_an_old_view_cannot_open_one_too_many_and_finds_the_others() {
+    let world = World::default();
+    let (node, pool) = start_pool(&world, of_size(8)).await;
+    let old = open(&node).await.with_pick(Pick::RoundRobin);
+    pool.resize(3).await.unwrap();
+    world.cap(3);
+    // Also when the members have forgotten that they were told to go, or never were there.
+    for index in 3..8 {
+        node.deactivate_actor::<PoolMember<Fake>>(format!("db/{index}")).await.unwrap();
+    }
+    for number in 0..50 {
+        assert_eq!(old.run(Job::Note(number)).await.unwrap(), number);
+        old.run_by_key(&format!("key {number}"), Job::Note(100 + number)).await.unwrap();
+    }
+    assert_eq!(world.open(), ["db/0", "db/1", "db/2"]);
+    for index in 3..8 {
+        assert!(world.tokens(&format!("db/{index}")).is_empty());
+    }
+    world.assert_sane();
+}
+
+#[tokio::test]
+async fn members_that_go_finish_what_they_were_given() {
+    let world = World::default();
+    let (_node, pool) = start_pool(&world, of_size(4)).await;
+    let pool = pool.with_pick(Pick::RoundRobin);
+    let jobs: Vec<_> = (0..40)
+        .map(|number| {
+            let pool = pool.clone();
+            tokio::spawn(async move { pool.run(Job::Slowly(number, Duration::from_secs(1))).await })
+        })
+        .collect();
+    until(|| world.open().len() == 4).await;
+    pool.resize(1).await.unwrap();
+    assert_eq!(world.open(), ["db/0"]);
+    let by_others = world.done().iter().filter(|(key, _)| key != "db/0").count();
+    assert_eq!(by_others, 30, "three members had ten jobs each");
+    for job in jobs {
+        job.await.unwrap().unwrap();
+    }
+    assert_eq!(world.done().len(), 40);
+    world.assert_sane();
+}
+
+#[tokio::test]
+async fn draining_that_was_interrupted_by_a_kill_is_finished_afterwards() {
+    let world = World::default();
+    let (mut node, pool) = start_pool(&world, of_size(4)).await;
+    let busy: Vec<_> = (0..4)
+        .map(|number| {
+            let pool = pool.clone();
+            tokio::spawn(async move { pool.run(Job::Slowly(number, Duration::from_secs(20))).await })
+        })
+        .collect();
+    until(|| world.open().len() == 4).await;
+    let resizing = tokio::spawn({
+        let pool = pool.clone();
+        async move { pool.resize(2).await }
+    });
+    sleep(Duration::from_secs(1)).await;
+    assert!(!resizing.is_finished());
+    assert_eq!(pool.status().await.unwrap().draining, 2);
+    resizing.abort();
+    world.lose_power();
+    node.kill().await.unwrap();
+    for job in busy {
+        assert!(job.await.unwrap().is_err());
+    }
+    world.cap(2);
+    node.advance(Duration::from_secs(60)).await;
+    let pool = open(&node).await;
+    let status = pool.status().await.unwrap();
+    assert_eq!((status.size, status.draining), (2, 0));
+    for number in 10..20 {
+        pool.run(Job::Note(number)).await.unwrap();
+    }
+    world.assert_sane();
+}
+
+#[tokio::test]
+async fn a_size_that_is_asked_for_meanwhile_wins_and_who_asked_before_is_told() {
+    let world = World::default();
+    let (_node, pool) = start_pool(&world, of_size(4)).await;
+    let busy: Vec<_> = (0..4)
+        .map(|number| {
+            let pool = pool.clone();
+            tokio::spawn(async move { pool.run(Job::Slowly(number, Duration::from_secs(5))).await })
+        })
+        .collect();
+    until(|| world.open().len() == 4).await;
+    let first = tokio::spawn({
+        let pool = pool.clone();
+        async move { pool.resize(1).await }
+    });
+    sleep(Duration::from_secs(1)).await;
+    world.cap(6);
+    pool.resize(6).await.unwrap();
+    let error = first.await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("resized to 6"), "{error}");
+    for job in busy {
+        job.await.unwrap().unwrap();
+    }
+    for number in 10..30 {
+        pool.run(Job::Note(number)).await.unwrap();
+    }
+    assert_eq!(world.open().len(), 6);
+    for size in [0, 1025] {
+        assert_eq!(pool.resize(size).await.unwrap_err().kind(), ErrorKind::Invalid);
+    }
+    world.assert_sane();
+}

@@ -1,0 +1,35 @@
+//! Pools: how many are open at any moment, who does what, and what happens when something fails.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "built as an application is: its tasks and its clock are tokio's")]
+
+#[path = "../fake/mod.rs"]
+mod fake;
+
+mod cap;
+mod failures;
+mod leases;
+mod picking;
+
+use fake::{Fake, World};
+use mainstay::testkit::TestNode;
+use mainstay_governance::pool::{PoolSettings, ResourcePool};
+
+type Pool = ResourcePool<Fake>;
+
+async fn start(fake: Fake) -> TestNode {
+    TestNode::start(move |node| Pool::serve(node, fake.clone())).await.unwrap()
+}
+
+async fn start_pool(world: &World, pool: PoolSettings) -> (TestNode, Pool) {
+    let node = start(Fake { world: world.clone(), pool, ..Fake::default() }).await;
+    let pool = open(&node).await;
+    (node, pool)
+}
+
+async fn open(node: &TestNode) -> Pool {
+    Pool::open(&**node, "db").await.unwrap()
+}
+
+fn of_size(size: u32) -> PoolSettings {
+    PoolSettings { size, ..PoolSettings::default() }
+}
