@@ -1,6 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -43,6 +43,8 @@ pub(crate) struct Shared<R: Resource> {
     roster: RwLock<Arc<Roster<R>>>,
     /// Held while the coordinator is asked, so that one asks for all.
     refreshing: tokio::sync::Mutex<()>,
+    /// The latest version that a member has told of.
+    heard: AtomicU64,
     turns: AtomicUsize,
 }
 
@@ -86,6 +88,7 @@ impl<R: Resource> ResourcePool<R> {
             services,
             roster: RwLock::new(Arc::new(roster)),
             refreshing: tokio::sync::Mutex::new(()),
+            heard: AtomicU64::new(view.version),
             turns: AtomicUsize::new(0),
         };
         let priority = Priority::default();
@@ -207,7 +210,7 @@ impl<R: Resource> ResourcePool<R> {
         let shared = &self.shared;
         let deadline = Instant::now() + self.timeout;
         loop {
-            let roster = shared.roster();
+            let roster = shared.roster_now().await;
             let turn = shared.turns.fetch_add(1, Ordering::Relaxed);
             let seat = match roster.pick(wanted, turn, Instant::now()) {
                 Ok(seat) => seat,
@@ -221,7 +224,10 @@ impl<R: Resource> ResourcePool<R> {
             let ran = member.run(Ticket { version: roster.view.version, lease: None }, job).await?;
             drop(in_flight);
             let refusal = match ran {
-                Ran::Done(reply) => return Ok(reply),
+                Ran::Done(reply, version) => {
+                    shared.hear(version);
+                    return Ok(reply);
+                }
                 Ran::Refused(returned, refusal) => {
                     job = returned;
                     refusal
@@ -236,7 +242,7 @@ impl<R: Resource> ResourcePool<R> {
         loop {
             let lease = self.lease_until(deadline).await?;
             match lease.try_run(self.left(deadline, "given a job")?, job).await? {
-                Ran::Done(reply) => return Ok(reply),
+                Ran::Done(reply, _) => return Ok(reply),
                 Ran::Refused(returned, refusal) => {
                     job = returned;
                     lease.give_back(refusal).await;
@@ -293,6 +299,24 @@ impl<R: Resource> ResourcePool<R> {
 impl<R: Resource> Shared<R> {
     pub(crate) fn roster(&self) -> Arc<Roster<R>> {
         self.roster.read().clone()
+    }
+
+    /// A member has told of a version.
+    fn hear(&self, version: u64) {
+        if version > self.heard.load(Ordering::Relaxed) {
+            self.heard.fetch_max(version, Ordering::Relaxed);
+        }
+    }
+
+    /// The members, after a look at the coordinator if there is news.
+    async fn roster_now(&self) -> Arc<Roster<R>> {
+        let roster = self.roster();
+        if self.heard.load(Ordering::Relaxed) <= roster.view.version {
+            return roster;
+        }
+        // Without the news it goes on as before, and looks again.
+        let _ = self.refresh(roster.view.version).await;
+        self.roster()
     }
 
     /// A member by its number, if it is known or turns out to be one.
