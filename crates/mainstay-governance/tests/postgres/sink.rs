@@ -5,6 +5,7 @@ use mainstay_governance::owner::{Fence, Opening, Resource as _};
 use mainstay_governance::sink::postgres::{PostgresSession, PostgresTable, Row, Values};
 use serde::{Deserialize, Serialize};
 
+use crate::server::connect;
 use crate::shared::Database;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -196,6 +197,24 @@ async fn a_session_shows_whose_it_is_and_is_gone_when_closed_or_dropped() {
     let session = open(&plain, 20).await;
     drop(session);
     database.until_sessions(0).await;
+}
+
+#[tokio::test]
+async fn the_server_notices_that_a_client_is_gone_while_it_works_for_it() {
+    let (database, [_, keyed]) = both("noticed").await;
+    let mut session = open(&keyed, 1).await;
+    // By somebody else, because a transaction sees the list of sessions as it was.
+    let lock = connect(&database.app).await.unwrap();
+    lock.batch_execute("BEGIN; LOCK TABLE notes IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let batch = tokio::spawn(async move { keyed.run(&mut session, notes(0..3)).await });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'notes'::regclass AND NOT granted";
+    while database.count(waiting).await != 1 {
+        tokio::task::yield_now().await;
+    }
+    batch.abort();
+    database.until_sessions(0).await;
+    lock.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(stored(&database).await, [], "nobody waits for the batch any more");
 }
 
 #[tokio::test]

@@ -53,11 +53,13 @@
 //!
 //! # How many connections
 //!
-//! A pool of n has n connections, and closing one waits until the server has let go of it. The server may keep the session of
-//! a process that was killed for a moment longer, and of a machine that is cut off until it notices. So that no more
-//! than n are open even then, give the user of the database a limit: `ALTER ROLE app CONNECTION LIMIT 5`. An owner that comes
-//! too early is refused with 53300, and opens again after a pause. Each session shows whose it is and its token as
-//! `application_name`.
+//! A pool of n has n connections, and closing one waits until the server has let go of it. Each session shows whose it is and
+//! its token as `application_name`.
+//!
+//! The server may keep the session of a process that was killed for a moment longer: until it looks for its client, which
+//! it is told to do every second, or for a minute if the whole machine is gone. So that no more than n are open even then,
+//! give the user of the database a limit: `ALTER ROLE app CONNECTION LIMIT 5`. An owner that comes too early is refused with
+//! 53300, and opens again after a pause. With one more than n it gets in at once, and ends what is left of its predecessor.
 //!
 //! # What errors mean
 //!

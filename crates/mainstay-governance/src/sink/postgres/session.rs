@@ -15,6 +15,12 @@ use crate::owner::{Fence, Opening};
 /// Where openings wait for each other that all want to make the table of the fencing tokens: an advisory lock of our own.
 const MAKING_FENCES: i64 = 0x6d61_696e_7374_6179;
 
+/// Has the server notice soon when we are gone: while it works for us, or while a whole machine does not answer. Whoever runs
+/// the database, or gave the role or the connection a setting of its own, knows better; older servers lack some.
+const NOTICE_WHEN_WE_ARE_GONE: &str = "SELECT set_config(s.name, wanted.value, false) FROM pg_settings s JOIN (VALUES \
+    ('client_connection_check_interval', '1s'), ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), \
+    ('tcp_keepalives_count', '3')) wanted (name, value) USING (name) WHERE s.source = 'default'";
+
 /// An open connection to a table, with a fencing token.
 pub struct PostgresSession {
     link: Link,
@@ -63,6 +69,7 @@ impl PostgresSession {
         config.application_name(application_name(&resource, opening.fence));
         let link = Link::open(connector, config).await.map_err(failed)?;
         let client = &link.client;
+        client.batch_execute(NOTICE_WHEN_WE_ARE_GONE).await.map_err(failed)?;
         let raised = match raise(&link, names, &resource, number).await {
             Err(cause) if cause.code() == Some(&tokio_postgres::error::SqlState::UNDEFINED_TABLE) => {
                 make_fences(&link, names).await.map_err(failed)?;

@@ -124,6 +124,11 @@ impl PostgresServer {
         self.resume()
     }
 
+    /// What it has logged since it was made, over all restarts.
+    pub fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.log_file()).unwrap_or_default()).into_owned()
+    }
+
     fn make_cluster(&self) -> Result<()> {
         let mut command = self.binaries.command("initdb");
         // What is synced here is lost with the folder anyway.
@@ -156,7 +161,7 @@ impl PostgresServer {
             set(name, value);
         }
         command.arg("-D").arg(self.cluster());
-        Process::start(self.account, &[self.data.path(), self.socket.path()], &command, &self.log())
+        Process::start(self.account, &[self.data.path(), self.socket.path()], &command, &self.log_file())
     }
 
     /// False if it has ended, or has not got ready until the deadline.
@@ -181,12 +186,12 @@ impl PostgresServer {
         self.data.path().join("cluster")
     }
 
-    fn log(&self) -> PathBuf {
+    fn log_file(&self) -> PathBuf {
         self.data.path().join("log")
     }
 
     fn log_tail(&self) -> String {
-        let log = std::fs::read(self.log()).unwrap_or_default();
+        let log = std::fs::read(self.log_file()).unwrap_or_default();
         String::from_utf8_lossy(&log[log.len().saturating_sub(LOG_TAIL_BYTES)..]).into_owned()
     }
 }
