@@ -1,1 +1,68 @@
 //! What many callers bring, written in one go.
+//!
+//! A file that is synced, a row that is inserted, a request that is sent: each costs about the same for one item as for a
+//! thousand. A [`BatchExecutor`] takes items one by one, from any number of callers, and hands them to a [`BatchWriter`]
+//! many at a time. Whoever [submits](BatchExecutor::submit) is answered when *its* batch has been written, with the result
+//! of its own item.
+//!
+//! ```
+//! use mainstay::prelude::*;
+//! use mainstay_governance::batch::{BatchExecutor, BatchSettings, BatchWriter};
+//!
+//! /// Answers each word with its length, all words of a batch at once.
+//! struct Measure;
+//!
+//! impl BatchWriter<String, usize> for Measure {
+//!     async fn write(&self, words: &[String]) -> Result<Vec<usize>> {
+//!         Ok(words.iter().map(String::len).collect())
+//!     }
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<()> {
+//! let batch = BatchExecutor::start("measure", Measure, BatchSettings::default())?;
+//! let (red, blue) = tokio::join!(batch.submit("red".to_owned()), batch.submit("blue".to_owned()));
+//! assert_eq!((red?, blue?), (3, 4));
+//! batch.close().await;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It is usable anywhere; in an actor it is a plain field, and a shared method awaits `self.batch.submit(event)`, so that
+//! callers wait beside each other and no turn is held up.
+//!
+//! # When a batch is written
+//!
+//! While one batch is being written, the next one gathers: under load batches grow by themselves, and a caller that is
+//! alone waits for nobody. [`BatchSettings::linger`] makes the first item of a batch wait for others even so. A batch is
+//! full by count or by bytes, [`BatchExecutor::flush`] hurries, and [`BatchExecutor::close`] writes what is there.
+//!
+//! # When writing fails
+//!
+//! A batch that fails, fails its own items and no others. Before that it may be tried again, by a [`RetryPolicy`], and then
+//! be split, by a [`SplitPolicy`], until the items are found that cannot be written, so that only they fail.
+//!
+//! # What must not be lost
+//!
+//! What waits here is in memory: a caller that has not been answered must expect that its item is not written. The
+//! [durable](durable) variant acknowledges an item when it is stored, and writes it later, whatever happens.
+
+mod cell;
+pub mod durable;
+mod executor;
+mod failure;
+mod lane;
+mod queue;
+mod retry;
+mod settings;
+mod stats;
+mod writer;
+
+pub use executor::{BatchExecutor, ItemSize, Submitted};
+pub use retry::{RetryPolicy, SplitPolicy};
+pub use settings::BatchSettings;
+pub use stats::BatchStats;
+pub use writer::BatchWriter;
+
+#[cfg(test)]
+mod tests;

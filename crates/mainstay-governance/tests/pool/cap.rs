@@ -151,6 +151,21 @@ async fn a_caller_with_an_old_view_cannot_open_one_too_many_and_finds_the_others
 }
 
 #[tokio::test]
+async fn a_caller_with_an_old_view_hears_of_new_members() {
+    let world = World::default();
+    let (node, pool) = start_pool(&world, of_size(2)).await;
+    let old = open(&node).await.with_pick(Pick::RoundRobin);
+    pool.resize(4).await.unwrap();
+    let mut number = 0;
+    while world.open().len() < 4 {
+        number += 1;
+        assert_eq!(old.run(Job::Note(number)).await.unwrap(), number);
+        sleep(Duration::from_millis(1)).await;
+    }
+    world.assert_sane();
+}
+
+#[tokio::test]
 async fn members_that_go_finish_what_they_were_given() {
     let world = World::default();
     let (_node, pool) = start_pool(&world, of_size(4)).await;

@@ -1,0 +1,81 @@
+use std::future::{Future, ready};
+use std::sync::Arc;
+
+use mainstay::Result;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::DurableSettings;
+use crate::owner::Opening;
+
+/// Where the items of a [`DurableBatch`](super::DurableBatch) go.
+///
+/// A value of the type says how; there is one per process, given to the node by
+/// [`DurableBatch::serve`](super::DurableBatch::serve).
+///
+/// To be correct:
+/// - a write is durable when it has returned;
+/// - an item that is written again, with the same number, is there once: either because the number is unique outside, or
+///   because whatever is behind the mark is removed first;
+/// - a handle that was opened with a smaller token than another cannot write any more.
+pub trait DurableWriter: Send + Sync + Sized + 'static {
+    /// The name of the service of its actors. It is recorded with their data, and so is not to be changed later.
+    const NAME: &'static str;
+
+    /// What is written. It is stored until then.
+    type Item: Serialize + DeserializeOwned + Clone + Send + Sync + 'static;
+
+    /// What is open: the connection, the file.
+    type Handle: Send + 'static;
+
+    /// A place outside, up to which everything was written; `()` where numbers are enough.
+    type Mark: Serialize + DeserializeOwned + Clone + Send + Sync + 'static;
+
+    /// Opens what is outside for one actor, whose id is the key. The token is larger at every opening.
+    fn open(&self, opening: &Opening) -> impl Future<Output = Result<Self::Handle>> + Send;
+
+    /// The first mark of an actor: where its first item goes. It is stored before anything is written.
+    fn begin(&self, handle: &mut Self::Handle) -> impl Future<Output = Result<Self::Mark>> + Send;
+
+    /// Writes items in their order, behind a mark. Returns the mark behind them.
+    ///
+    /// Errors of a kind that does not pass by itself (`Invalid`, `TooLarge`, `Conflict` and others) blame the items.
+    fn write(
+        &self,
+        handle: &mut Self::Handle,
+        mark: &Self::Mark,
+        items: &[Numbered<Self::Item>],
+    ) -> impl Future<Output = Result<Self::Mark>> + Send;
+
+    /// Lets go of what is outside.
+    fn close(&self, handle: Self::Handle) -> impl Future<Output = ()> + Send {
+        drop(handle);
+        ready(())
+    }
+
+    /// How many bytes an item counts.
+    fn size(&self, item: &Self::Item) -> usize {
+        let _ = item;
+        size_of::<Self::Item>()
+    }
+
+    /// How its actors batch.
+    fn settings(&self) -> DurableSettings {
+        DurableSettings::default()
+    }
+}
+
+/// An item with the number that it has for ever, in the line of its actor.
+#[derive(Debug)]
+pub struct Numbered<T> {
+    /// Its place in the line. Numbers begin at 0 and have no gaps; those of items that were set aside are not written.
+    pub number: u64,
+    /// The item.
+    pub item: Arc<T>,
+}
+
+impl<T> Clone for Numbered<T> {
+    fn clone(&self) -> Self {
+        Self { number: self.number, item: self.item.clone() }
+    }
+}

@@ -1,0 +1,386 @@
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use mainstay::{Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, Semaphore};
+
+use super::cell::Ticket;
+use super::lane;
+use super::queue::{Next, Phase, Queue};
+use super::stats::Counters;
+use super::{BatchSettings, BatchStats, BatchWriter};
+
+/// How many bytes an item counts.
+pub type ItemSize<T> = fn(&T) -> usize;
+
+/// Takes items one by one and writes them many at a time: see the [module](super).
+///
+/// Cheap to clone; all clones are one executor. When the last one is dropped without [`close`](BatchExecutor::close), what
+/// has not begun to be written fails, and what has begun ends.
+pub struct BatchExecutor<T, R = ()> {
+    shared: Arc<Shared<T, R>>,
+    _handle: Arc<Handle<T, R>>,
+}
+
+/// An item that was accepted: a future of what becomes of it. The item is written even if this is dropped.
+#[must_use = "what became of an item is known when this is awaited"]
+pub struct Submitted<R>(Ticket<R>);
+
+/// What callers and lanes have in common.
+pub(super) struct Shared<T, R> {
+    pub(super) name: String,
+    pub(super) settings: BatchSettings,
+    pub(super) counters: Counters,
+    size: Option<ItemSize<T>>,
+    queue: Mutex<Queue<T, R>>,
+    /// Room for items, and for their bytes.
+    items: Semaphore,
+    bytes: Option<Semaphore>,
+    /// Wakes a lane.
+    work: Notify,
+    /// Wakes who waits for batches to end.
+    progress: Notify,
+    /// Wakes lanes that wait between two tries.
+    abandoned: Notify,
+}
+
+/// Notices when nobody can submit any more.
+struct Handle<T, R>(Arc<Shared<T, R>>);
+
+impl<T, R> Drop for Handle<T, R> {
+    fn drop(&mut self) {
+        let name = &self.0.name;
+        self.0.abandon(format!(
+            "the batch executor {name:?} was dropped before the item was written: submit it again, and close it before \
+             it is dropped"
+        ));
+    }
+}
+
+impl<T, R> Clone for BatchExecutor<T, R> {
+    fn clone(&self) -> Self {
+        Self { shared: self.shared.clone(), _handle: self._handle.clone() }
+    }
+}
+
+impl<T, R> fmt::Debug for BatchExecutor<T, R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BatchExecutor").field("name", &self.shared.name).finish_non_exhaustive()
+    }
+}
+
+impl<R> Future for Submitted<R> {
+    type Output = Result<R>;
+
+    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R>> {
+        std::pin::Pin::new(&mut self.0).poll(cx)
+    }
+}
+
+impl<T: Send + Sync + 'static, R: Send + 'static> BatchExecutor<T, R> {
+    /// Starts an executor that writes by `writer`; errors and logs call it `name`. It runs on the tokio runtime that this
+    /// is called on.
+    ///
+    /// # Errors
+    /// `Invalid` if a setting cannot be, if bytes are limited (use [`start_sized`](BatchExecutor::start_sized)), or outside
+    /// of a runtime.
+    pub fn start<W: BatchWriter<T, R>>(name: impl Into<String>, writer: W, settings: BatchSettings) -> Result<Self> {
+        if settings.counts_bytes() {
+            return Err(Error::invalid(
+                "bytes_max and waiting_bytes_max need to know how large an item is: use `BatchExecutor::start_sized`",
+            ));
+        }
+        Self::launch(name.into(), writer, settings, None)
+    }
+
+    /// Starts an executor that knows how large items are, as `size` counts them.
+    ///
+    /// # Errors
+    /// As [`start`](BatchExecutor::start).
+    pub fn start_sized<W: BatchWriter<T, R>>(
+        name: impl Into<String>,
+        writer: W,
+        settings: BatchSettings,
+        size: ItemSize<T>,
+    ) -> Result<Self> {
+        Self::launch(name.into(), writer, settings, Some(size))
+    }
+
+    fn launch<W: BatchWriter<T, R>>(
+        name: String,
+        writer: W,
+        settings: BatchSettings,
+        size: Option<ItemSize<T>>,
+    ) -> Result<Self> {
+        settings.check().map_err(|error| {
+            Error::invalid(format!("the batch executor {name:?} cannot start: {error}")).with_source(error)
+        })?;
+        let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
+            Error::invalid(format!("the batch executor {name:?} needs a tokio runtime to run on")).with_source(error)
+        })?;
+        let lanes = settings.in_flight_max;
+        let shared = Arc::new(Shared {
+            name,
+            counters: Counters::default(),
+            size,
+            queue: Mutex::new(Queue::new(&settings)),
+            items: Semaphore::new(settings.waiting_items_max),
+            bytes: settings.waiting_bytes_max.map(Semaphore::new),
+            work: Notify::new(),
+            progress: Notify::new(),
+            abandoned: Notify::new(),
+            settings,
+        });
+        let (writer, crew) = (Arc::new(writer), lane::Crew::new(&shared));
+        for _ in 0..lanes {
+            drop(runtime.spawn(lane::run(shared.clone(), writer.clone(), crew.clone())));
+        }
+        let handle = Arc::new(Handle(shared.clone()));
+        Ok(Self { shared, _handle: handle })
+    }
+
+    /// Has an item written, and returns its result when the batch that it was part of has been written. Waits while there
+    /// is no room for more.
+    ///
+    /// Items are written in the order in which they were accepted. If this is dropped while it waits for room, the item is
+    /// not written; after that it is, and nobody is told.
+    ///
+    /// # Errors
+    /// What the writer says; `Fatal` if the executor is closed or was dropped before the item was written, and
+    /// `OutcomeUnknown` if the writer panicked or its runtime ended meanwhile; `TooLarge` if the item alone exceeds
+    /// `waiting_bytes_max`.
+    pub async fn submit(&self, item: T) -> Result<R> {
+        let shared = &*self.shared;
+        let bytes = shared.size_of(&item)?;
+        match shared.items.try_acquire() {
+            Ok(permit) => permit.forget(),
+            Err(_) => shared.items.acquire().await.map_err(|_| shared.closed())?.forget(),
+        }
+        if let Some(room) = &shared.bytes {
+            // Gives the other room back if the caller goes away meanwhile.
+            let items = Returned(&shared.items);
+            room.acquire_many(bytes as u32).await.map_err(|_| shared.closed())?.forget();
+            std::mem::forget(items);
+        }
+        shared.enqueue(item, bytes)?.await
+    }
+
+    /// Has an item written if there is room for it now. What it returns can be awaited at any time, or not at all.
+    ///
+    /// # Errors
+    /// `Overloaded` if there is no room; otherwise as [`submit`](BatchExecutor::submit).
+    pub fn try_submit(&self, item: T) -> Result<Submitted<R>> {
+        let shared = &*self.shared;
+        let bytes = shared.size_of(&item)?;
+        let items = shared.items.try_acquire().map_err(|_| shared.refused())?;
+        if let Some(room) = &shared.bytes {
+            room.try_acquire_many(bytes as u32).map_err(|_| shared.refused())?.forget();
+        }
+        items.forget();
+        Ok(Submitted(shared.enqueue(item, bytes)?))
+    }
+
+    /// Has everything written that was accepted so far, without waiting for more, and returns when that has ended. How it
+    /// ended is told to whoever submitted it.
+    pub async fn flush(&self) {
+        let horizon = {
+            let mut queue = self.shared.queue.lock();
+            queue.seal();
+            queue.horizon()
+        };
+        self.shared.work.notify_one();
+        self.shared.ended_before(horizon).await;
+    }
+
+    /// Takes nothing more, writes what is there, and returns when that has ended. What waits for room fails.
+    pub async fn close(&self) {
+        let horizon = self.shared.close(Phase::Closing);
+        self.shared.ended_before(horizon).await;
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> BatchStats {
+        self.shared.counters.read(self.shared.queue.lock().items())
+    }
+}
+
+/// Room that is given back.
+struct Returned<'a>(&'a Semaphore);
+
+impl Drop for Returned<'_> {
+    fn drop(&mut self) {
+        self.0.add_permits(1);
+    }
+}
+
+impl<T, R> Shared<T, R> {
+    fn size_of(&self, item: &T) -> Result<usize> {
+        let Some(size) = self.size else { return Ok(0) };
+        let bytes = size(item);
+        match self.settings.waiting_bytes_max {
+            Some(limit) if bytes > limit => Err(Error::new(
+                ErrorKind::TooLarge,
+                format!(
+                    "an item of {bytes} bytes exceeds waiting_bytes_max of {limit} of the batch executor {:?}",
+                    self.name
+                ),
+            )),
+            _ => Ok(bytes),
+        }
+    }
+
+    fn enqueue(&self, item: T, bytes: usize) -> Result<Ticket<R>> {
+        let mut queue = self.queue.lock();
+        if queue.phase != Phase::Open {
+            return Err(self.closed());
+        }
+        let (ticket, is_due) = queue.push(item, bytes);
+        let wakes = is_due && queue.idle > 0 && !queue.is_signalled;
+        queue.is_signalled |= wakes;
+        drop(queue);
+        if wakes {
+            self.work.notify_one();
+        }
+        Ok(ticket)
+    }
+
+    /// What a lane writes next; `None` if it is to end.
+    pub(super) async fn next(&self) -> Option<super::queue::Batch<T, R>> {
+        loop {
+            let until = {
+                let mut queue = self.queue.lock();
+                match queue.next() {
+                    Next::Write(batch) => {
+                        let wakes = queue.idle > 0 && queue.has_more();
+                        queue.is_signalled |= wakes;
+                        drop(queue);
+                        if wakes {
+                            self.work.notify_one();
+                        }
+                        self.make_room(batch.items.len(), batch.bytes);
+                        return Some(batch);
+                    }
+                    Next::End => {
+                        drop(queue);
+                        // Another that was about to sleep may have missed that it is over.
+                        self.work.notify_one();
+                        return None;
+                    }
+                    Next::SleepUntil(due) => {
+                        queue.idle += 1;
+                        Some(due)
+                    }
+                    Next::Sleep => {
+                        queue.idle += 1;
+                        None
+                    }
+                }
+            };
+            let asleep = Asleep(self);
+            match until {
+                None => self.work.notified().await,
+                Some(due) => {
+                    // Whichever comes first: the time, or a reason not to wait for it.
+                    let _ = tokio::time::timeout_at(due, self.work.notified()).await;
+                }
+            }
+            drop(asleep);
+        }
+    }
+
+    fn make_room(&self, items: usize, bytes: usize) {
+        self.items.add_permits(items);
+        if let Some(room) = &self.bytes {
+            room.add_permits(bytes);
+        }
+    }
+
+    /// A batch has ended.
+    pub(super) fn ended(&self, number: u64) {
+        self.queue.lock().ended(number);
+        self.progress.notify_waiters();
+    }
+
+    async fn ended_before(&self, horizon: u64) {
+        loop {
+            let mut progress = std::pin::pin!(self.progress.notified());
+            progress.as_mut().enable();
+            if self.queue.lock().unfinished() >= horizon {
+                return;
+            }
+            progress.await;
+        }
+    }
+
+    /// Takes nothing more. Returns the number before which all batches are that are still to be written.
+    fn close(&self, phase: Phase) -> u64 {
+        let horizon = {
+            let mut queue = self.queue.lock();
+            if queue.phase != Phase::Abandoned {
+                queue.phase = phase;
+            }
+            queue.seal();
+            queue.horizon()
+        };
+        self.items.close();
+        if let Some(room) = &self.bytes {
+            room.close();
+        }
+        // One that sleeps is woken now, one that is about to sleep finds a permit.
+        self.work.notify_waiters();
+        self.work.notify_one();
+        horizon
+    }
+
+    /// Fails what has not begun, and takes nothing more.
+    pub(super) fn abandon(&self, reason: String) {
+        self.close(Phase::Abandoned);
+        let batches = self.queue.lock().drain();
+        for batch in batches {
+            self.counters.abandoned(batch.items.len());
+            batch.cell.fail(batch.items.len(), Error::fatal(reason.clone()));
+        }
+        self.abandoned.notify_waiters();
+        self.progress.notify_waiters();
+    }
+
+    /// Returns when the executor is given up.
+    pub(super) async fn given_up(&self) {
+        loop {
+            let mut abandoned = std::pin::pin!(self.abandoned.notified());
+            abandoned.as_mut().enable();
+            if self.queue.lock().phase == Phase::Abandoned {
+                return;
+            }
+            abandoned.await;
+        }
+    }
+
+    fn closed(&self) -> Error {
+        Error::fatal(format!("the batch executor {:?} is closed: the item was not taken", self.name))
+    }
+
+    fn refused(&self) -> Error {
+        if self.items.is_closed() {
+            return self.closed();
+        }
+        let text = format!(
+            "{} items wait for the batch executor {:?} already: slow down, or use `submit`, which waits",
+            self.queue.lock().items(),
+            self.name
+        );
+        Error::new(ErrorKind::Overloaded, text)
+    }
+}
+
+/// A lane that sleeps.
+struct Asleep<'a, T, R>(&'a Shared<T, R>);
+
+impl<T, R> Drop for Asleep<'_, T, R> {
+    fn drop(&mut self) {
+        self.0.queue.lock().idle -= 1;
+    }
+}

@@ -1,0 +1,170 @@
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::BatchSettings;
+use super::cell::{Cell, Ticket};
+
+/// What waits to be written: pure bookkeeping, without tasks and without waiting. The executor has it behind a lock.
+pub(super) struct Queue<T, R> {
+    items_max: usize,
+    bytes_max: usize,
+    linger: Duration,
+    /// The batch that is being gathered; `None` if it has no item yet.
+    open: Option<Batch<T, R>>,
+    /// Batches that gather no more, in their order.
+    sealed: VecDeque<Batch<T, R>>,
+    next_number: u64,
+    /// The numbers of batches that are being written.
+    in_flight: BTreeSet<u64>,
+    /// How large the last batch was: how large the next may be expected to become.
+    expected: usize,
+    items: usize,
+    bytes: usize,
+    /// Lanes that sleep.
+    pub(super) idle: usize,
+    /// True from the wake-up of a lane until one is awake.
+    pub(super) is_signalled: bool,
+    pub(super) phase: Phase,
+}
+
+/// How far an executor has come in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    /// Takes nothing more, and writes what is there.
+    Closing,
+    /// Takes nothing more, and writes nothing more.
+    Abandoned,
+}
+
+/// Items that are written together.
+pub(super) struct Batch<T, R> {
+    pub(super) number: u64,
+    pub(super) items: Vec<T>,
+    pub(super) bytes: usize,
+    pub(super) cell: Arc<Cell<R>>,
+    /// When it is written at the latest, if somebody is free.
+    due: Option<Instant>,
+}
+
+/// What a lane is to do next.
+pub(super) enum Next<T, R> {
+    Write(Batch<T, R>),
+    SleepUntil(Instant),
+    Sleep,
+    End,
+}
+
+impl<T, R> Queue<T, R> {
+    pub(super) fn new(settings: &BatchSettings) -> Self {
+        Self {
+            items_max: settings.items_max,
+            bytes_max: settings.bytes_max.unwrap_or(usize::MAX),
+            linger: settings.linger,
+            open: None,
+            sealed: VecDeque::new(),
+            next_number: 0,
+            in_flight: BTreeSet::new(),
+            expected: 0,
+            items: 0,
+            bytes: 0,
+            idle: 0,
+            is_signalled: false,
+            phase: Phase::Open,
+        }
+    }
+
+    /// Puts an item into the batch that gathers. True if a lane has something to do because of it.
+    pub(super) fn push(&mut self, item: T, bytes: usize) -> (Ticket<R>, bool) {
+        if self.open.as_ref().is_some_and(|open| open.bytes.saturating_add(bytes) > self.bytes_max) {
+            self.seal();
+        }
+        let open = self.open.get_or_insert_with(|| {
+            let number = self.next_number;
+            self.next_number += 1;
+            Batch {
+                number,
+                items: Vec::with_capacity(self.expected),
+                bytes: 0,
+                cell: Arc::new(Cell::new(self.expected)),
+                due: (!self.linger.is_zero()).then(|| Instant::now() + self.linger),
+            }
+        });
+        let ticket = Ticket { cell: open.cell.clone(), place: open.items.len() };
+        open.items.push(item);
+        open.bytes = open.bytes.saturating_add(bytes);
+        self.items += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let (is_first, is_lingering) = (ticket.place == 0, open.due.is_some());
+        if open.items.len() >= self.items_max || open.bytes >= self.bytes_max {
+            self.seal();
+        }
+        (ticket, is_first || !is_lingering || !self.sealed.is_empty())
+    }
+
+    /// Lets the batch that gathers gather no more.
+    pub(super) fn seal(&mut self) {
+        self.sealed.extend(self.open.take());
+    }
+
+    /// What is to be written next, in order.
+    pub(super) fn next(&mut self) -> Next<T, R> {
+        self.is_signalled = false;
+        if self.sealed.is_empty()
+            && let Some(open) = &self.open
+        {
+            match open.due {
+                Some(due) if due > Instant::now() => return Next::SleepUntil(due),
+                _ => self.seal(),
+            }
+        }
+        match self.sealed.pop_front() {
+            Some(batch) => {
+                self.in_flight.insert(batch.number);
+                self.items -= batch.items.len();
+                self.bytes -= batch.bytes;
+                self.expected = batch.items.len();
+                Next::Write(batch)
+            }
+            None if self.phase == Phase::Open => Next::Sleep,
+            None => Next::End,
+        }
+    }
+
+    /// True if a lane would find something to write, or something to wait for.
+    pub(super) fn has_more(&self) -> bool {
+        !self.sealed.is_empty() || self.open.is_some()
+    }
+
+    /// A batch has been written, or has failed.
+    pub(super) fn ended(&mut self, number: u64) {
+        self.in_flight.remove(&number);
+    }
+
+    /// Takes out everything that has not begun.
+    pub(super) fn drain(&mut self) -> Vec<Batch<T, R>> {
+        self.seal();
+        self.items = 0;
+        self.bytes = 0;
+        self.sealed.drain(..).collect()
+    }
+
+    /// The number that the next batch will have: all before it have what was accepted so far.
+    pub(super) fn horizon(&self) -> u64 {
+        self.next_number
+    }
+
+    /// The lowest number of a batch that has not ended.
+    pub(super) fn unfinished(&self) -> u64 {
+        let waiting = self.sealed.front().or(self.open.as_ref()).map(|batch| batch.number);
+        let written = self.in_flight.first().copied();
+        waiting.into_iter().chain(written).min().unwrap_or(self.next_number)
+    }
+
+    pub(super) fn items(&self) -> usize {
+        self.items
+    }
+}

@@ -1,0 +1,27 @@
+use std::future::Future;
+use std::sync::Arc;
+
+use mainstay::Result;
+
+/// What writes batches: a file, a database, a service that takes many at once.
+///
+/// To be correct:
+/// - the items are written in their order;
+/// - there is one result for each item, in the same order;
+/// - after an error, nothing of the batch counts as written: it may be written again, whole or in parts. Where that cannot
+///   be known, the error is [`OutcomeUnknown`](mainstay::ErrorKind::OutcomeUnknown), and the batch is not written again.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not write batches of `{T}`",
+    note = "implement `BatchWriter<{T}, {R}>` with `async fn write(&self, items: &[{T}]) -> Result<Vec<{R}>>`"
+)]
+pub trait BatchWriter<T, R = ()>: Send + Sync + 'static {
+    /// Writes a batch in its order: one result per item, or an error when nothing of the batch counts as written.
+    fn write(&self, items: &[T]) -> impl Future<Output = Result<Vec<R>>> + Send;
+}
+
+/// One writer for several executors.
+impl<T: Sync, R, W: BatchWriter<T, R>> BatchWriter<T, R> for Arc<W> {
+    fn write(&self, items: &[T]) -> impl Future<Output = Result<Vec<R>>> + Send {
+        W::write(self, items)
+    }
+}

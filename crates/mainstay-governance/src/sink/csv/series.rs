@@ -1,0 +1,360 @@
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use mainstay::{Error, ErrorKind, Result};
+use serde::{Deserialize, Serialize};
+
+use super::error::failed;
+use super::name::file_stem;
+use super::scan::scan;
+use super::settings::CsvSettings;
+use super::sidecar::{Hint, Locked, Sidecar};
+use crate::owner::Fence;
+
+/// A place in a series of files: everything before it was written.
+///
+/// Whoever keeps it, together with what was written, knows after a crash what was not: see
+/// [`CsvSink::append_after`](super::CsvSink::append_after).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CsvMark {
+    /// The number of the file; its name ends in it.
+    pub file: u32,
+    /// How many bytes of it.
+    pub length: u64,
+    /// How many rows that are, without the header.
+    pub rows: u64,
+}
+
+/// The files of one key, with blocking calls.
+pub(super) struct Series {
+    settings: CsvSettings,
+    stem: String,
+    fence: Fence,
+    sidecar: Sidecar,
+    /// `None` after an error that leaves in doubt what it has: it is opened anew.
+    current: Option<Current>,
+}
+
+/// The file that is written.
+struct Current {
+    file: File,
+    path: PathBuf,
+    number: u32,
+    length: u64,
+    rows: u64,
+    begun: SystemTime,
+    /// Its first line, once it is known.
+    header: Option<Vec<u8>>,
+}
+
+/// What is to be appended.
+pub(super) struct Rows {
+    pub(super) bytes: Vec<u8>,
+    pub(super) count: u64,
+    /// The line of column names; empty if there is none.
+    pub(super) header: Vec<u8>,
+}
+
+impl Series {
+    /// Opens the files of a key, and makes this the one writer of them.
+    ///
+    /// # Errors
+    /// `NotPrimary` if a newer writer has opened them; what keeps the files from being opened.
+    pub(super) fn open(settings: CsvSettings, key: &str, fence: Fence) -> Result<Self> {
+        settings.check()?;
+        let (folder, stem) = (&settings.folder, file_stem(key));
+        fs::create_dir_all(folder).map_err(|error| failed("create the folder", folder, error))?;
+        let mut sidecar = Sidecar::open(folder.join(format!("{stem}-owner.fence")))?;
+        let mut locked = sidecar.lock(settings.lock_time_max)?;
+        locked.admit(fence)?;
+        sync_folder(folder)?;
+        let current = Current::find(&settings, &stem, &mut locked)?;
+        drop(locked);
+        Ok(Self { settings, stem, fence, sidecar, current: Some(current) })
+    }
+
+    /// Where the next row goes.
+    pub(super) fn end(&mut self) -> Result<CsvMark> {
+        let Self { settings, stem, fence, sidecar, current } = self;
+        let mut locked = sidecar.lock(settings.lock_time_max)?;
+        locked.check(*fence)?;
+        Ok(Current::refreshed(current, settings, stem, &mut locked)?.mark())
+    }
+
+    /// Appends rows, durably, or leaves the files as they were. With a mark, what is behind it is removed first: it was
+    /// written by somebody who did not live to know.
+    ///
+    /// # Errors
+    /// `NotPrimary` if a newer writer has opened the files; `Corrupt` if they do not reach to the mark; what keeps them from
+    /// being written.
+    pub(super) fn append(&mut self, rows: &Rows, after: Option<CsvMark>) -> Result<CsvMark> {
+        let Self { settings, stem, fence, sidecar, current } = self;
+        let mut locked = sidecar.lock(settings.lock_time_max)?;
+        locked.check(*fence)?;
+        let open = Current::refreshed(current, settings, stem, &mut locked)?;
+        if let Some(mark) = after.filter(|mark| *mark != open.mark()) {
+            *open = open.cut_back(settings, stem, mark, &mut locked)?;
+        }
+        if rows.count == 0 {
+            return Ok(open.mark());
+        }
+        if open.is_full(settings, &rows.header)? {
+            *open = Current::create(settings, stem, open.number + 1)?;
+        }
+        let (length, count) = (open.length, open.rows);
+        match open.write(rows) {
+            Ok(()) => {
+                // The rows are written, whatever becomes of the note.
+                if let Err(error) = locked.set_hint(open.hint()) {
+                    tracing::warn!(?error, "the length of a CSV file could not be noted: it will take longer to open");
+                }
+                Ok(open.mark())
+            }
+            Err(error) => {
+                // Neither now nor after a crash may a part of it be taken for written.
+                let error = failed("write", &open.path, error);
+                if open.truncate(length, count).is_err() {
+                    *current = None;
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Current {
+    /// The file that is open, if it is as it was left, and otherwise the last one as it is found.
+    fn refreshed<'a>(
+        current: &'a mut Option<Self>,
+        settings: &CsvSettings,
+        stem: &str,
+        locked: &mut Locked<'_>,
+    ) -> Result<&'a mut Self> {
+        let is_as_left = match current {
+            Some(open) => {
+                let length = open.file.metadata().map(|data| data.len());
+                // The name too: a file that was moved away would take rows where nobody looks for them.
+                length.is_ok_and(|length| length == open.length) && open.path.exists()
+            }
+            None => false,
+        };
+        if !is_as_left {
+            *current = Some(Self::find(settings, stem, locked)?);
+        }
+        current.as_mut().ok_or_else(|| Error::fatal("a file is gone that was found just now"))
+    }
+
+    /// The last file of a series, cut to its last whole record; the first one if there is none.
+    fn find(settings: &CsvSettings, stem: &str, locked: &mut Locked<'_>) -> Result<Self> {
+        let hint = locked.hint()?;
+        let number = match (last_number(settings, stem)?, hint) {
+            // The file that had rows was taken away: what comes next is not to be taken for its beginning.
+            (last, Some(hint)) if hint.length > 0 && last.is_none_or(|last| last < hint.number) => hint.number + 1,
+            (last, hint) => last.or(hint.map(|hint| hint.number)).unwrap_or(1),
+        };
+        let found = Self::open(settings, stem, number, hint.filter(|hint| hint.number == number))?;
+        if hint.is_some_and(|hint| hint.number == number && hint.length > found.length) {
+            // Somebody has made the file shorter. What is appended now must not be taken for what was noted then.
+            locked.set_hint_synced(found.hint())?;
+        }
+        Ok(found)
+    }
+
+    fn open(settings: &CsvSettings, stem: &str, number: u32, hint: Option<Hint>) -> Result<Self> {
+        let path = settings.folder.join(file_name(stem, number));
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let mut file = opened.map_err(|error| failed("open", &path, error))?;
+        let unread = |error| failed("read", &path, error);
+        let data = file.metadata().map_err(unread)?;
+        // What was whole once, still is: only what came after is to be read. A file that is shorter was changed by others.
+        let known = hint.filter(|hint| hint.length <= data.len());
+        let from = known.map_or(0, |hint| hint.length);
+        file.seek(SeekFrom::Start(from)).map_err(unread)?;
+        let scanned = scan(&mut file).map_err(unread)?;
+        let (length, torn) = (from + scanned.whole_bytes, scanned.bytes - scanned.whole_bytes);
+        if torn > 0 {
+            tracing::warn!(
+                file = %path.display(),
+                length,
+                torn,
+                "the last record of a file was torn by a crash and is cut off: it was not acknowledged"
+            );
+            file.set_len(length).and_then(|()| file.sync_data()).map_err(|error| failed("cut", &path, error))?;
+        }
+        let begun = known.map(|hint| UNIX_EPOCH + Duration::from_millis(hint.begun_ms));
+        let begun = begun.or_else(|| data.modified().ok()).unwrap_or_else(|| (settings.clock)());
+        let begun = if length == 0 { (settings.clock)() } else { begun };
+        let rows = known.map_or_else(
+            || scanned.records.saturating_sub(u64::from(settings.has_header)),
+            |hint| hint.rows + scanned.records,
+        );
+        Ok(Self { file, path, number, length, rows, begun, header: None })
+    }
+
+    /// Begins a file.
+    fn create(settings: &CsvSettings, stem: &str, number: u32) -> Result<Self> {
+        let made = Self::open(settings, stem, number, None)?;
+        sync_folder(&settings.folder)?;
+        Ok(made)
+    }
+
+    /// Goes back to a mark: removes files after its own, and what its own has after it.
+    fn cut_back(&self, settings: &CsvSettings, stem: &str, mark: CsvMark, locked: &mut Locked<'_>) -> Result<Self> {
+        for number in mark.file.saturating_add(1)..=self.number {
+            let path = settings.folder.join(file_name(stem, number));
+            match fs::remove_file(&path) {
+                Ok(()) => tracing::warn!(file = %path.display(), "a file that was not acknowledged is removed"),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed("remove", &path, error)),
+            }
+        }
+        let path = settings.folder.join(file_name(stem, mark.file));
+        if mark.file > self.number || !path.exists() {
+            // Somebody has taken the file away. What comes next goes behind it.
+            tracing::warn!(file = %path.display(), "a file is gone, and the next one begins");
+            return Self::create(settings, stem, mark.file + 1);
+        }
+        let mut open = Self::open(settings, stem, mark.file, None)?;
+        if open.length < mark.length {
+            return Err(Error::corrupt(format!(
+                "{} has {} bytes, and {} were on record: rows are missing that were acknowledged; restore the file, or move \
+                 it away to go on with the next one",
+                path.display(),
+                open.length,
+                mark.length
+            )));
+        }
+        if open.length > mark.length {
+            let (length, removed) = (mark.length, open.length - mark.length);
+            tracing::warn!(file = %path.display(), length, removed, "rows that were not acknowledged are cut off");
+            // Before it is cut: a place that was noted must be the end of a record, whatever is written there next.
+            locked.set_hint_synced(Hint {
+                number: mark.file,
+                length,
+                rows: mark.rows,
+                begun_ms: open.hint().begun_ms,
+            })?;
+            open.truncate(mark.length, mark.rows).map_err(|error| failed("cut", &path, error))?;
+        }
+        open.rows = mark.rows;
+        Ok(open)
+    }
+
+    /// True if the next batch belongs into the next file.
+    fn is_full(&mut self, settings: &CsvSettings, header: &[u8]) -> Result<bool> {
+        if self.rows == 0 && self.length <= header.len() as u64 {
+            return Ok(false);
+        }
+        let age = || (settings.clock)().duration_since(self.begun).unwrap_or_default();
+        let rotation = &settings.rotation;
+        Ok(self.length >= rotation.bytes_max
+            || rotation.rows_max.is_some_and(|rows_max| self.rows >= rows_max)
+            || rotation.age_max.is_some_and(|age_max| age() >= age_max)
+            || !self.has_header(header)?)
+    }
+
+    /// True if the file begins with this line.
+    fn has_header(&mut self, header: &[u8]) -> Result<bool> {
+        if self.header.as_deref() == Some(header) {
+            return Ok(true);
+        }
+        let mut first = Vec::with_capacity(header.len());
+        let read = self
+            .file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| (&mut self.file).take(header.len() as u64).read_to_end(&mut first));
+        read.map_err(|error| failed("read", &self.path, error))?;
+        let is_same = first == header;
+        if is_same {
+            self.header = Some(first);
+        }
+        Ok(is_same)
+    }
+
+    fn write(&mut self, rows: &Rows) -> std::io::Result<()> {
+        self.file.seek(SeekFrom::Start(self.length))?;
+        if self.length == 0 {
+            self.file.write_all(&rows.header)?;
+        }
+        self.file.write_all(&rows.bytes)?;
+        self.file.sync_data()?;
+        if self.length == 0 {
+            self.length = rows.header.len() as u64;
+            self.header = Some(rows.header.clone());
+        }
+        self.length += rows.bytes.len() as u64;
+        self.rows += rows.count;
+        Ok(())
+    }
+
+    fn truncate(&mut self, length: u64, rows: u64) -> std::io::Result<()> {
+        self.file.set_len(length)?;
+        self.file.sync_data()?;
+        (self.length, self.rows) = (length, rows);
+        Ok(())
+    }
+
+    fn mark(&self) -> CsvMark {
+        CsvMark { file: self.number, length: self.length, rows: self.rows }
+    }
+
+    fn hint(&self) -> Hint {
+        let begun_ms = self.begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
+        Hint { number: self.number, length: self.length, rows: self.rows, begun_ms }
+    }
+}
+
+/// The name of a file of a series.
+pub(super) fn file_name(stem: &str, number: u32) -> String {
+    format!("{stem}-{number:06}.csv")
+}
+
+/// The files of a series, in their order.
+///
+/// # Errors
+/// What keeps the folder from being read.
+pub(super) fn files(settings: &CsvSettings, key: &str) -> Result<Vec<PathBuf>> {
+    let stem = file_stem(key);
+    let mut numbers = numbers(settings, &stem)?;
+    numbers.sort_unstable();
+    Ok(numbers.into_iter().map(|number| settings.folder.join(file_name(&stem, number))).collect())
+}
+
+fn last_number(settings: &CsvSettings, stem: &str) -> Result<Option<u32>> {
+    Ok(numbers(settings, stem)?.into_iter().max())
+}
+
+fn numbers(settings: &CsvSettings, stem: &str) -> Result<Vec<u32>> {
+    let folder = &settings.folder;
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed("list", folder, error)),
+    };
+    let mut numbers = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(|error| failed("list", folder, error))?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_suffix(".csv")).and_then(|name| name.rsplit_once('-'));
+        numbers.extend(number.filter(|(found, _)| *found == stem).and_then(|(_, number)| number.parse::<u32>().ok()));
+    }
+    Ok(numbers)
+}
+
+/// Makes the names of new files durable, where that is to be asked for.
+fn sync_folder(folder: &Path) -> Result<()> {
+    if cfg!(unix) {
+        let synced = File::open(folder).and_then(|folder| folder.sync_all());
+        synced.map_err(|error| failed("sync the folder", folder, error))?;
+    }
+    Ok(())
+}
+
+/// For errors of tasks that did not end.
+pub(super) fn interrupted() -> Error {
+    Error::new(
+        ErrorKind::OutcomeUnknown,
+        "the runtime ended while a CSV file was being written: look before you write again",
+    )
+}

@@ -1,0 +1,296 @@
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mainstay::{Error, ErrorKind, Result};
+
+use super::error::failed;
+use crate::owner::Fence;
+
+/// How large a sector is: what a disk writes whole or not at all.
+const SECTOR: usize = 512;
+
+/// What the records begin with.
+const MAGIC: &[u8; 4] = b"MSCS";
+
+/// The version of the format.
+const VERSION: u8 = 1;
+
+/// How often is looked whether another process has let go of the lock.
+const LOCK_POLL: Duration = Duration::from_millis(2);
+
+/// The file beside the rows that says who may write them: three sectors, of which two have fencing tokens in turn, so that
+/// one of them is whole whenever the power fails, and one has how far the rows were whole. `docs/internals/csv-sink.md`
+/// has it byte by byte.
+///
+/// Its lock is the lock of the rows.
+pub(super) struct Sidecar {
+    file: File,
+    path: PathBuf,
+}
+
+/// How far a file was whole at some time. It saves reading the file, and may be old or missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Hint {
+    pub(super) number: u32,
+    pub(super) length: u64,
+    pub(super) rows: u64,
+    /// When the file was begun, in milliseconds since 1970.
+    pub(super) begun_ms: u64,
+}
+
+/// The lock, until it is dropped.
+pub(super) struct Locked<'a>(&'a mut Sidecar);
+
+#[derive(Clone, Copy)]
+struct Token {
+    fence: Fence,
+    /// Which of two sectors is the newer one.
+    generation: u64,
+}
+
+impl Sidecar {
+    /// Opens the file, which is made if there is none.
+    pub(super) fn open(path: PathBuf) -> Result<Self> {
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = opened.map_err(|error| failed("open", &path, error))?;
+        Ok(Self { file, path })
+    }
+
+    /// Takes the lock, which another holds for no longer than one batch.
+    ///
+    /// # Errors
+    /// `Timeout` if another holds it for longer than `wait_max`.
+    pub(super) fn lock(&mut self, wait_max: Duration) -> Result<Locked<'_>> {
+        let begun = Instant::now();
+        loop {
+            match self.file.try_lock() {
+                Ok(()) => return Ok(Locked(self)),
+                Err(TryLockError::WouldBlock) if begun.elapsed() < wait_max => std::thread::sleep(LOCK_POLL),
+                Err(TryLockError::WouldBlock) => {
+                    let text = format!(
+                        "{} has been locked by another process for {wait_max:?}: see whether one of them is stuck",
+                        self.path.display()
+                    );
+                    return Err(Error::new(ErrorKind::Timeout, text));
+                }
+                Err(TryLockError::Error(error)) => return Err(failed("lock", &self.path, error)),
+            }
+        }
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        // Nothing can be done if it fails, and closing the file unlocks it as well.
+        let _ = self.0.file.unlock();
+    }
+}
+
+impl Locked<'_> {
+    /// Makes a token the one that may write, durably.
+    ///
+    /// # Errors
+    /// `NotPrimary` if it is stale.
+    pub(super) fn admit(&mut self, fence: Fence) -> Result<()> {
+        let newest = self.token()?;
+        let mut highest = newest.fence;
+        fence.admit(&mut highest).map_err(|error| self.stale(&error))?;
+        if fence > newest.fence {
+            let generation = newest.generation + 1;
+            self.write((generation % 2) as usize, &encode_token(Token { fence, generation }))?;
+            self.0.file.sync_all().map_err(|error| failed("sync", &self.0.path, error))?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a token that is not the highest any more.
+    ///
+    /// # Errors
+    /// `NotPrimary` if it is stale.
+    pub(super) fn check(&mut self, fence: Fence) -> Result<()> {
+        let mut highest = self.token()?.fence;
+        fence.admit(&mut highest).map_err(|error| self.stale(&error))
+    }
+
+    /// How far the rows were whole, as far as is known.
+    pub(super) fn hint(&mut self) -> Result<Option<Hint>> {
+        Ok(decode_hint(self.read()?.get(2 * SECTOR..).unwrap_or_default()))
+    }
+
+    /// Notes how far the rows are whole. It is not synced: an old one is as good as none.
+    pub(super) fn set_hint(&mut self, hint: Hint) -> Result<()> {
+        self.write(2, &encode_hint(hint))
+    }
+
+    /// Notes durably how far the rows are whole, because they are to become less.
+    pub(super) fn set_hint_synced(&mut self, hint: Hint) -> Result<()> {
+        self.set_hint(hint)?;
+        self.0.file.sync_all().map_err(|error| failed("sync", &self.0.path, error))
+    }
+
+    /// The newest token. A file without any is one that nobody has opened; one that has bytes but no whole token was damaged,
+    /// because at most one of the two can be torn.
+    fn token(&mut self) -> Result<Token> {
+        let bytes = self.read()?;
+        let tokens = [0, 1].map(|sector| decode_token(bytes.get(sector * SECTOR..).unwrap_or_default()));
+        match tokens.into_iter().flatten().max_by_key(|token| token.generation) {
+            Some(token) => Ok(token),
+            // The first token was being written when the power failed: nobody has written rows by it.
+            None if bytes.len() <= 2 * SECTOR => Ok(Token { fence: Fence::NONE, generation: 0 }),
+            None => Err(Error::corrupt(format!(
+                "{} has no whole fencing token: see that no other writer runs, and delete it",
+                self.0.path.display()
+            ))),
+        }
+    }
+
+    fn read(&mut self) -> Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(3 * SECTOR);
+        let (file, path) = (&mut self.0.file, &self.0.path);
+        let read =
+            file.seek(SeekFrom::Start(0)).and_then(|_| (&mut *file).take(3 * SECTOR as u64).read_to_end(&mut bytes));
+        read.map_err(|error| failed("read", path, error))?;
+        Ok(bytes)
+    }
+
+    fn write(&mut self, sector: usize, record: &[u8]) -> Result<()> {
+        let (file, path) = (&mut self.0.file, &self.0.path);
+        let written = file.seek(SeekFrom::Start((sector * SECTOR) as u64)).and_then(|_| file.write_all(record));
+        written.map_err(|error| failed("write", path, error))
+    }
+
+    fn stale(&self, error: &Error) -> Error {
+        Error::new(error.kind(), format!("{} is not this writer's any more: {error}", self.path().display()))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0.path
+    }
+}
+
+/// A sector begins with the magic bytes, the version and what it holds.
+fn begin(kind: u8) -> Vec<u8> {
+    let mut record = Vec::with_capacity(SECTOR);
+    record.extend_from_slice(MAGIC);
+    record.extend_from_slice(&[VERSION, kind, 0, 0]);
+    record
+}
+
+/// And ends with a checksum, and zeros.
+fn end(mut record: Vec<u8>) -> Vec<u8> {
+    let sum = crc32c::crc32c(&record);
+    record.extend_from_slice(&sum.to_le_bytes());
+    record.resize(SECTOR, 0);
+    record
+}
+
+/// The fields of a record of so many bytes, if it is whole.
+fn open(sector: &[u8], kind: u8, fields: usize) -> Option<&[u8]> {
+    let (record, rest) = sector.split_at_checked(8 + fields)?;
+    let sum = u32::from_le_bytes(rest.first_chunk::<4>().copied()?);
+    let is_whole = record.starts_with(MAGIC) && record[4..6] == [VERSION, kind] && crc32c::crc32c(record) == sum;
+    is_whole.then(|| &record[8..])
+}
+
+fn encode_token(token: Token) -> Vec<u8> {
+    let mut record = begin(1);
+    record.extend_from_slice(&token.fence.get().to_le_bytes());
+    record.extend_from_slice(&token.generation.to_le_bytes());
+    end(record)
+}
+
+fn decode_token(sector: &[u8]) -> Option<Token> {
+    let fields = open(sector, 1, 16)?;
+    Some(Token { fence: Fence::new(number(fields, 0)?), generation: number(fields, 8)? })
+}
+
+fn encode_hint(hint: Hint) -> Vec<u8> {
+    let mut record = begin(2);
+    for field in [u64::from(hint.number), hint.length, hint.rows, hint.begun_ms] {
+        record.extend_from_slice(&field.to_le_bytes());
+    }
+    end(record)
+}
+
+fn decode_hint(sector: &[u8]) -> Option<Hint> {
+    let fields = open(sector, 2, 32)?;
+    let file = u32::try_from(number(fields, 0)?).ok()?;
+    Some(Hint { number: file, length: number(fields, 8)?, rows: number(fields, 16)?, begun_ms: number(fields, 24)? })
+}
+
+fn number(fields: &[u8], at: usize) -> Option<u64> {
+    fields.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAIT: Duration = Duration::from_secs(10);
+
+    fn highest(path: &Path) -> u64 {
+        Sidecar::open(path.to_owned()).unwrap().lock(WAIT).unwrap().token().unwrap().fence.get()
+    }
+
+    #[test]
+    fn a_torn_token_leaves_the_one_before_and_the_next_one_replaces_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let mut sidecar = Sidecar::open(path.clone()).unwrap();
+        for fence in [3, 4, 9] {
+            sidecar.lock(WAIT).unwrap().admit(Fence::new(fence)).unwrap();
+            assert_eq!(highest(&path), fence);
+        }
+        // The third token is in the sector of the first.
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[SECTOR + 9] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(highest(&path), 4);
+        let mut sidecar = Sidecar::open(path.clone()).unwrap();
+        sidecar.lock(WAIT).unwrap().admit(Fence::new(10)).unwrap();
+        assert_eq!(highest(&path), 10);
+        let stale = sidecar.lock(WAIT).unwrap().check(Fence::new(9)).unwrap_err();
+        assert!(matches!(stale.kind(), ErrorKind::NotPrimary { .. }));
+        assert!(stale.to_string().contains("token 9 is stale, because 10"), "{stale}");
+    }
+
+    #[test]
+    fn a_damaged_file_is_no_licence_to_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        std::fs::write(&path, [7; 3 * SECTOR]).unwrap();
+        let error = Sidecar::open(path).unwrap().lock(WAIT).unwrap().admit(Fence::new(1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+    }
+
+    #[test]
+    fn a_hint_is_what_was_noted_or_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let mut sidecar = Sidecar::open(path.clone()).unwrap();
+        let mut locked = sidecar.lock(WAIT).unwrap();
+        assert_eq!(locked.hint().unwrap(), None);
+        locked.admit(Fence::new(1)).unwrap();
+        let hint = Hint { number: 3, length: 1 << 40, rows: 77, begun_ms: 5 };
+        locked.set_hint(hint).unwrap();
+        assert_eq!(locked.hint().unwrap(), Some(hint));
+        drop(locked);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[2 * SECTOR + 10] ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(sidecar.lock(WAIT).unwrap().hint().unwrap(), None);
+    }
+
+    #[test]
+    fn two_do_not_have_the_lock_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let (mut one, mut two) = (Sidecar::open(path.clone()).unwrap(), Sidecar::open(path).unwrap());
+        let held = one.lock(WAIT).unwrap();
+        assert_eq!(two.lock(Duration::ZERO).err().unwrap().kind(), ErrorKind::Timeout);
+        drop(held);
+        drop(two.lock(Duration::ZERO).unwrap());
+    }
+}

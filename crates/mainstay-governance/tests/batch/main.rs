@@ -1,0 +1,8 @@
+//! Batches of items: in actors, and as their state.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "an application's tasks and clock are tokio's")]
+
+mod durable;
+mod in_actors;
+mod ledger;
+mod pipeline;
