@@ -92,8 +92,7 @@ impl<R: Resource> Lease<R> {
         if let Refusal::Resting { left, .. } = &refusal {
             *self.rest.lock() = *left;
         }
-        // Whoever takes the next lease finds out what is wrong.
-        let _ = self.shared.heed(&self.seat, refusal, version).await;
+        self.shared.heed(&self.seat, refusal, version).await;
     }
 }
 

@@ -139,7 +139,7 @@ impl<R: Resource> PoolMember<R> {
 
     /// Whether the lease of a job holds.
     async fn admit_lease(&mut self, token: Option<u64>) -> Result<bool> {
-        let Place { coordinator, index, pool, .. } = self.place()?;
+        let pool = &self.place()?.pool;
         let Some(token) = token else {
             return Err(Error::invalid(format!(
                 "pool {pool:?} of {} is coordinated by its server: lease a member",
@@ -149,12 +149,21 @@ impl<R: Resource> PoolMember<R> {
         let over = match self.leases_over {
             Some(over) => over,
             // What it knew has left memory with it.
-            None if coordinator.is_current(*index, token).await? => token.saturating_sub(1),
+            None if self.is_current(token).await? => token.saturating_sub(1),
             None => return Ok(false),
         };
         // Who comes with a later one is the holder now.
         self.leases_over = Some(over.max(token.saturating_sub(1)));
         Ok(token > over)
+    }
+
+    /// Asks whether a token is that of its lease.
+    async fn is_current(&self, token: u64) -> Result<bool> {
+        let Place { coordinator, index, pool, .. } = self.place()?;
+        coordinator.is_current(*index, token).await.map_err(|error| {
+            let text = format!("pool {pool:?} cannot say whose lease it is: the job has not begun, call again");
+            Error::new(ErrorKind::Retry, text).with_source(error)
+        })
     }
 
     /// Sees to it that a resource that was closed by a failure is opened again without being called.

@@ -21,6 +21,9 @@ use crate::pool::{
 /// How long to wait before something is tried again that could not be done in passing.
 const PAUSE: Duration = Duration::from_millis(20);
 
+/// What a time limit stands for that is too long for the clock.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
 /// How long a member may take to say what it is like before it counts as busy.
 const STATUS_TIME_MAX: Duration = Duration::from_secs(1);
 
@@ -158,7 +161,7 @@ impl<R: Resource> ResourcePool<R> {
     /// `Timeout` if none is free before the time limit, `Overloaded` if too many wait, `Invalid` if the pool is coordinated
     /// by its callers.
     pub async fn lease(&self) -> Result<Lease<R>> {
-        self.lease_until(Instant::now() + self.timeout).await
+        self.lease_until(self.deadline()).await
     }
 
     /// Makes the pool larger or smaller, while it is in use. The size is stored.
@@ -207,9 +210,9 @@ impl<R: Resource> ResourcePool<R> {
     }
 
     async fn run_picked(&self, wanted: Wanted<'_>, mut job: R::Job) -> Result<R::Reply> {
-        let shared = &self.shared;
-        let deadline = Instant::now() + self.timeout;
+        let (shared, deadline) = (&self.shared, self.deadline());
         loop {
+            let left = self.left(deadline, "given a job")?;
             let roster = shared.roster_now().await;
             let turn = shared.turns.fetch_add(1, Ordering::Relaxed);
             let seat = match roster.pick(wanted, turn, Instant::now()) {
@@ -219,7 +222,7 @@ impl<R: Resource> ResourcePool<R> {
                     continue;
                 }
             };
-            let member = seat.member.with_timeout(self.left(deadline, "given a job")?);
+            let member = seat.member.with_timeout(left);
             let in_flight = seat.enter();
             let ran = member.run(Ticket { version: roster.view.version, lease: None }, job).await?;
             drop(in_flight);
@@ -233,12 +236,12 @@ impl<R: Resource> ResourcePool<R> {
                     refusal
                 }
             };
-            shared.heed(seat, refusal, roster.view.version).await?;
+            shared.heed(seat, refusal, roster.view.version).await;
         }
     }
 
     async fn run_leased(&self, mut job: R::Job) -> Result<R::Reply> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = self.deadline();
         loop {
             let lease = self.lease_until(deadline).await?;
             match lease.try_run(self.left(deadline, "given a job")?, job).await? {
@@ -283,6 +286,12 @@ impl<R: Resource> ResourcePool<R> {
         }
         sleep_until(until).await;
         Ok(())
+    }
+
+    /// When a job has to have begun that is given now.
+    fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        now.checked_add(self.timeout).unwrap_or(now + FOREVER)
     }
 
     /// The time until a deadline.
@@ -333,13 +342,17 @@ impl<R: Resource> Shared<R> {
     }
 
     /// Does what a refusal calls for, before another member is tried.
-    pub(crate) async fn heed(&self, seat: &Seat<R>, refusal: Refusal, version: u64) -> Result<()> {
+    pub(crate) async fn heed(&self, seat: &Seat<R>, refusal: Refusal, version: u64) {
         match refusal {
-            Refusal::Retired { .. } => self.refresh(version).await?,
+            Refusal::Retired { .. } => {
+                // Without an answer it looks again: the job has not begun, and its time limit is not over.
+                if self.refresh(version).await.is_err() {
+                    sleep(PAUSE).await;
+                }
+            }
             Refusal::Resting { left, cause } => seat.rest(left, cause, Instant::now()),
             Refusal::LeaseOver => {}
         }
-        Ok(())
     }
 
     /// Asks how large the pool is now, unless somebody has since it was `version`.

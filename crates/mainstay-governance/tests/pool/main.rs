@@ -5,6 +5,7 @@
 #[path = "../fake/mod.rs"]
 mod fake;
 
+mod batching;
 mod cap;
 mod failures;
 mod leases;
