@@ -126,8 +126,6 @@
 
 mod resource_pool;
 
-mod reach;
-
 mod roster;
 
 mod pick;
@@ -156,13 +154,13 @@ mod breaker;
 
 mod batching;
 
+pub use crate::reach::Reach;
 pub use breaker::{BreakerSettings, BreakerState};
 pub use coordinator::PoolCoordinator;
 pub use lease::Lease;
 pub use member::PoolMember;
 pub use pick::Pick;
 pub use priority::Priority;
-pub use reach::Reach;
 pub use resource_pool::ResourcePool;
 pub use settings::{
     Coordination, DRAIN_TIME_MAX, LEASE_TIME_MAX, LeaseSettings, MEMBERS_MAX, PoolSettings, WAITING_MAX,

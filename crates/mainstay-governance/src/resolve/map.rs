@@ -10,6 +10,7 @@ use tokio::time::Instant;
 use super::chart::Chart;
 use super::entity::Entity;
 use super::holders::{HOLDERS_MAX, Holders, Report};
+use super::resolver::MOVE_TIME_MAX;
 use super::resource::Resource;
 use super::shard::{Placing, ResolverShardRef, shard_id, shard_index};
 use super::source::{Catalog, SourceStatus, Sources};
@@ -307,7 +308,7 @@ impl ResolverMapActor {
 async fn adopt(catalog: Catalog, map: ResolverMapRef, shards: Vec<ResolverShardRef>) -> Result<()> {
     catalog.check()?;
     for resource in catalog.resources {
-        map.add_resource(resource).await?;
+        map.with_timeout(MOVE_TIME_MAX).add_resource(resource).await?;
     }
     let mut batches = vec![Vec::new(); shards.len()];
     for (entity, resource) in catalog.entities {
@@ -317,7 +318,7 @@ async fn adopt(catalog: Catalog, map: ResolverMapRef, shards: Vec<ResolverShardR
     }
     for (shard, batch) in shards.iter().zip(batches) {
         for chunk in batch.chunks(super::shard::PLACED_TOGETHER_MAX) {
-            shard.place(chunk.to_vec(), Placing::Adopt).await?;
+            shard.with_timeout(MOVE_TIME_MAX).place(chunk.to_vec(), Placing::Adopt).await?;
         }
     }
     Ok(())

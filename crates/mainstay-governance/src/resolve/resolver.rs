@@ -25,6 +25,9 @@ pub const MOVES_FOLLOWED_MAX: u32 = 8;
 /// The longest name of a resolver.
 pub const RESOLVER_NAME_BYTES_MAX: usize = 256;
 
+/// How long a move may take: longer than any lease.
+pub(super) const MOVE_TIME_MAX: Duration = Duration::from_secs(120);
+
 /// How a resolver is used from here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolverSettings {
@@ -98,8 +101,8 @@ impl Resolver {
                 name.len()
             )));
         }
-        let map: ResolverMapRef = node.reach(name.into())?;
-        let shards = (0..settings.shards).map(|index| node.reach(shard_id(name, index).into()));
+        let map: ResolverMapRef = node.services().actor(name)?;
+        let shards = (0..settings.shards).map(|index| node.services().actor(shard_id(name, index)));
         let shards = shards.collect::<Result<_>>()?;
         let view = View::attach(map.clone(), settings.lease, settings.shards, settings.remembered_max).await?;
         Ok(Self { name: name.into(), settings: Arc::new(settings), map, shards, view })
@@ -209,7 +212,7 @@ impl Resolver {
     /// # Errors
     /// `NotFound` if there is no such partition or resource; `Invalid` if the resource is being drained; those of a call.
     pub async fn move_partition(&self, partition: u32, resource: &str) -> Result<()> {
-        self.map.move_partition(partition, resource.to_owned()).await.map(drop)
+        self.map.with_timeout(MOVE_TIME_MAX).move_partition(partition, resource.to_owned()).await.map(drop)
     }
 
     /// Adds a resource with logical partitions of its own, to which the policy places entities from now on; what lives
@@ -225,7 +228,7 @@ impl Resolver {
                 resource.partitions
             )));
         }
-        self.map.add_resource(resource).await?;
+        self.map.with_timeout(MOVE_TIME_MAX).add_resource(resource).await?;
         // Whoever has added it wants to use it.
         self.view.renew().await
     }
@@ -282,7 +285,7 @@ impl Resolver {
     /// # Errors
     /// As [`refresh_every`](Resolver::refresh_every).
     pub async fn refresh(&self) -> Result<SourceStatus> {
-        self.map.refresh().await
+        self.map.with_timeout(MOVE_TIME_MAX).refresh().await
     }
 
     /// How old the copy of the source is, and what is wrong with the source.
@@ -331,7 +334,7 @@ impl Resolver {
     async fn place(&self, entity: Entity, resource: &str, placing: Placing) -> Result<()> {
         let entity = checked(entity)?;
         let shard = self.shard(&entity)?;
-        shard.place(vec![(entity, resource.to_owned())], placing).await
+        shard.with_timeout(MOVE_TIME_MAX).place(vec![(entity, resource.to_owned())], placing).await
     }
 
     fn shard(&self, entity: &Entity) -> Result<&ResolverShardRef> {

@@ -1,0 +1,42 @@
+//! The event pipeline of resource governance, running in a terminal.
+//!
+//! ```text
+//! callers ─▶ EventProcessor workers ─▶ Resolver: user → east or west ─▶ EventWriter of a type there ─▶ CSV files
+//!            stateless, a pool          durable, moved while in use       durable buffer, batches        one writer each
+//! ```
+//!
+//! An event is acknowledged when its writer, an actor, has it in its durable state. The writer brings it into its CSV file
+//! together with others. Meanwhile users move between the two resources. In the end everything is read back and compared:
+//! events acknowledged are rows written, once each. Killing the process at any moment changes nothing of that; the next
+//! start says what it has found, and goes on from there.
+//!
+//! Read in this order: [`event`], [`writer`], [`processor`] are the application; [`traffic`] and [`moves`] use it;
+//! [`journal`] and [`evidence`] hold it to its word; [`demo`] puts it together.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "built as an application is: its tasks and its clock are tokio's and the system's"
+)]
+
+pub mod event;
+pub mod writer;
+
+pub mod processor;
+
+pub mod traffic;
+
+pub mod moves;
+
+pub mod journal;
+
+pub mod evidence;
+
+pub mod demo;
+
+pub mod latency;
+pub mod options;
+pub mod progress;
+pub mod summary;
+
+pub use demo::run;
+pub use evidence::Verdict;
+pub use options::Options;

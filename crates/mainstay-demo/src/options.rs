@@ -1,0 +1,23 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// An event pipeline that keeps its word: workers, one durable writer per type of event, batched CSV files, and users that
+/// move between two resources while traffic runs. In the end it reads everything back and says what was proved.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "mainstay-demo", version, about, long_about = None)]
+pub struct Options {
+    /// Where everything is kept. Start again with the same folder to go on from there; delete it to begin anew.
+    #[arg(long, value_name = "FOLDER", default_value = "mainstay-demo-data")]
+    pub data_dir: PathBuf,
+
+    /// How many events to send, beside those that an earlier run could not finish. Ctrl-C ends it earlier.
+    #[arg(long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(0..=1_000_000_000))]
+    pub events: u64,
+
+    /// How many callers send at the same time.
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub callers: u64,
+}

@@ -1,0 +1,65 @@
+//! What is said in the end, in plain words.
+
+use std::time::Duration;
+
+use crate::event::RESOURCES;
+use crate::evidence::{Found, Trouble, Verdict};
+use crate::latency::Latency;
+use crate::progress::Written;
+
+/// What a run has done.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// How many events it has had acknowledged.
+    pub acknowledged: u64,
+    /// How long that took.
+    pub took: Duration,
+    /// What the writers have written meanwhile.
+    pub written: Written,
+    /// How long an event took.
+    pub latency: &'a Latency,
+    /// How many users have moved.
+    pub moves: u64,
+    /// How many users live where.
+    pub homes: [u64; 2],
+}
+
+/// Prints what a run has done.
+pub fn print_run(run: &Run<'_>) {
+    let rate = (run.acknowledged as f64 / run.took.as_secs_f64().max(0.001)) as u64;
+    println!("this run");
+    println!("  {} events acknowledged in {:.1?}: {rate} per second", run.acknowledged, run.took);
+    let Written { events, batches } = run.written;
+    println!("  {events} rows in {batches} batches: {} per batch", run.written.per_batch());
+    println!(
+        "  latency p50 {:.1?}, p90 {:.1?}, p99 {:.1?}",
+        run.latency.percentile(50.0),
+        run.latency.percentile(90.0),
+        run.latency.percentile(99.0)
+    );
+    let [east, west] = run.homes;
+    println!("  {} moves of users; {east} live on {} now, {west} on {}", run.moves, RESOURCES[0], RESOURCES[1]);
+}
+
+/// Prints what was proved.
+pub fn print_verdict(verdict: &Verdict, found: &Found) {
+    println!("read back from {} files of {} bytes", found.files, found.bytes);
+    println!("  events acknowledged, in all runs: {}", verdict.acknowledged);
+    println!("  rows in the files:                {}", verdict.rows);
+    for (what, trouble) in [
+        ("acknowledged and missing", &verdict.missing),
+        ("there more than once", &verdict.twice),
+        ("not as they were sent", &verdict.altered),
+        ("on another resource than their user", &verdict.misplaced),
+    ] {
+        println!("  {what}: {}{}", trouble.count, shown(trouble));
+    }
+    match verdict.is_proved() {
+        true => println!("PROVED: events acknowledged = rows written, once each"),
+        false => println!("NOT PROVED: events acknowledged are not the rows written, once each: this is a defect"),
+    }
+}
+
+fn shown(trouble: &Trouble) -> String {
+    if trouble.shown.is_empty() { String::new() } else { format!(" (such as {:?})", trouble.shown) }
+}
