@@ -15,12 +15,14 @@ use std::time::Duration;
 pub struct Coarse(Duration);
 
 /// The current moment on the machine's own clock.
+#[inline]
 pub fn coarse() -> Coarse {
     Coarse(read())
 }
 
 impl Coarse {
     /// How long ago it is.
+    #[inline]
     pub fn elapsed(self) -> Duration {
         read().saturating_sub(self.0)
     }

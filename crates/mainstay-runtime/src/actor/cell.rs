@@ -3,6 +3,7 @@ pub(crate) mod removal;
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::task::Context;
 
@@ -25,11 +26,15 @@ use crate::observe::waiting::refused;
 /// waits meanwhile.
 const DRAINED_MAX: usize = 32;
 
+/// How often a call looks again whether a turn that is being polled has ended, before it waits in line: a microsecond or
+/// so, which is less than it takes to wake a task.
+const GLANCES_MAX: u32 = 32;
+
 /// The place of an actor, active or not: who has it, and who waits.
 ///
 /// An idle actor is taken by the call that comes, and runs on the caller's task. Where it is taken already the call waits
 /// in line as a `Letter`, and is carried out by whoever has the actor when it gives it back: the actor never waits for
-/// a task to wake up.
+/// a task to wake up. Most turns are over in less time than that takes, and so a call lingers for a moment first.
 pub struct ActorCell<T: Actor> {
     site: Arc<Site>,
     inner: Mutex<Inner<T>>,
@@ -99,6 +104,18 @@ impl<T: Actor> ActorCell<T> {
         &self.site
     }
 
+    /// Who has the actor, once a turn that is just passing has ended or has taken too long for that.
+    fn approach(&self) -> MutexGuard<'_, Inner<T>> {
+        let is_in_passing = &self.site.is_in_passing;
+        for _ in 0..GLANCES_MAX {
+            if !is_in_passing.load(Ordering::Relaxed) {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        self.inner.lock()
+    }
+
     /// Starts a letter that is next, if it can run now.
     fn next(self: &Arc<Self>) -> Option<LetterTurn> {
         loop {
@@ -107,6 +124,7 @@ impl<T: Actor> ActorCell<T> {
             let (is_exclusive, is_use) = (next.is_exclusive(), next.is_use());
             let taken = if is_exclusive { inner.take(is_use) } else { inner.share(self, is_use) }?;
             let letter = inner.queue.pop_front()?;
+            self.hint(&inner);
             drop(inner);
             let held = Held::new(self.clone(), taken);
             if letter.claim() {
@@ -115,6 +133,12 @@ impl<T: Actor> ActorCell<T> {
             drop(letter);
             held.give_back();
         }
+    }
+
+    /// Lets those who come know whether a moment is worth waiting.
+    fn hint(&self, inner: &Inner<T>) {
+        let is_in_passing = inner.running == Running::One && inner.queue.is_empty();
+        self.site.is_in_passing.store(is_in_passing, Ordering::Relaxed);
     }
 
     /// Carries out who waits, as long as none of them has to wait for something else.
@@ -452,6 +476,7 @@ impl<T: Actor> Held<T> {
             inner = self.cell.inner.lock();
         }
         inner.running = running;
+        self.cell.hint(&inner);
         if running == Running::Nobody && inner.is_closed {
             self.cell.leave(inner);
             return false;
@@ -478,7 +503,7 @@ impl<T: Actor> Host for ActorCell<T> {
         R: Outcome,
         M: SharedMethod<T, R>,
     {
-        let mut inner = self.inner.lock();
+        let mut inner = self.approach();
         if inner.is_closed {
             return Start::Gone(method, call);
         }
@@ -494,6 +519,7 @@ impl<T: Actor> Host for ActorCell<T> {
         }
         let (reply, queued) = ReplyTo::new();
         inner.queue.push_back(Box::new(SharedLetter::new(method, call, reply, &self.site)));
+        self.hint(&inner);
         Start::Queued(queued)
     }
 }
@@ -504,7 +530,7 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
         R: Outcome,
         M: ExclusiveMethod<T, R>,
     {
-        let mut inner = self.inner.lock();
+        let mut inner = self.approach();
         if inner.is_closed {
             return Start::Gone(method, call);
         }
@@ -512,6 +538,7 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
         if inner.queue.is_empty()
             && let Some(taken) = inner.take(is_use)
         {
+            self.hint(&inner);
             drop(inner);
             return Start::Turn(Box::pin(work::exclusive(Held::new(self, taken), method, call, Followers::Own)));
         }
@@ -520,6 +547,7 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
         }
         let (reply, queued) = ReplyTo::new();
         inner.queue.push_back(Box::new(ExclusiveLetter::new(method, call, reply, &self.site)));
+        self.hint(&inner);
         Start::Queued(queued)
     }
 }

@@ -47,17 +47,20 @@ struct Sealed {
 
 impl Gate {
     /// How many commits have failed.
+    #[inline]
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Acquire)
     }
 
     /// True if everything is durable, and has left.
+    #[inline]
     pub(crate) fn is_open(&self) -> bool {
         !self.is_driven.load(Ordering::Acquire)
     }
 
     /// True if a turn that has changed nothing, and sends nothing, waits for nothing: one that saw the actor when this many
     /// commits had failed. The turns that it stands on have sealed before it began, so no lock is needed to know of them.
+    #[inline]
     fn is_open_for(&self, failures: u64) -> bool {
         // In this order: a commit that fails is counted before its driver leaves.
         self.is_open() && self.failures() == failures
@@ -208,7 +211,9 @@ impl Gate {
     }
 }
 
-/// Seals what a turn has changed that saw the actor when this many commits had failed. It is committed at once where that takes no waiting, and else by a task of its own.
+/// Seals what a turn has changed that saw the actor when this many commits had failed. It is committed at once where that
+/// takes no waiting, and else by a task of its own.
+#[inline]
 pub(crate) fn submit(
     site: &Arc<Site>,
     failures: u64,
@@ -219,6 +224,16 @@ pub(crate) fn submit(
     if writes.is_none() && outputs.is_empty() && site.gate.is_open_for(failures) {
         return None;
     }
+    submit_behind(site, failures, writes, outputs, cx)
+}
+
+fn submit_behind(
+    site: &Arc<Site>,
+    failures: u64,
+    writes: Option<Box<ActorWrites>>,
+    outputs: Vec<Output>,
+    cx: &mut Context<'_>,
+) -> Option<Hold> {
     let (hold, is_to_drive) = site.gate.seal(site, failures, writes, outputs);
     if !is_to_drive {
         return hold;

@@ -11,6 +11,7 @@ pub(crate) struct Seat {
 }
 
 impl Seat {
+    #[inline]
     pub(crate) fn object<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<O>> {
         self.object.downcast_ref::<Arc<O>>().cloned()
     }

@@ -1,6 +1,6 @@
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -23,6 +23,9 @@ pub(crate) struct Site {
     callers: Mutex<Vec<Arc<Link>>>,
     /// Told when nobody has the actor any more, once its place is closed.
     pub(crate) emptied: Notify,
+    /// True while a turn has the actor to itself that is being polled right now, and nobody waits: a hint that it will be
+    /// over in a moment.
+    pub(crate) is_in_passing: AtomicBool,
     /// How many bytes of its state are in memory, as they are stored.
     weight: AtomicU64,
     /// The events that are leaving it.
@@ -39,6 +42,7 @@ impl Site {
             gate: Gate::default(),
             callers: Mutex::default(),
             emptied: Notify::new(),
+            is_in_passing: AtomicBool::new(false),
             weight: AtomicU64::new(0),
             departures: Departures::default(),
             cell,

@@ -7,6 +7,7 @@ use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use mainstay_core::time;
@@ -366,6 +367,7 @@ impl Stage<'_> {
         let output = poll_fn(|cx| {
             let polled = poll_within(current, || watch.trace().within(|| method.as_mut().poll(cx)));
             if polled.is_pending() {
+                site.is_in_passing.store(false, Ordering::Relaxed);
                 watch.wait(site, cx);
             }
             polled

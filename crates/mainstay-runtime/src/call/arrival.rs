@@ -110,6 +110,7 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
+    #[inline]
     pub(crate) fn new(timeout: Duration, at_most: Option<Instant>) -> Self {
         Self { timeout, at_most, counted: None, is_counted: false, arrived: None }
     }

@@ -181,16 +181,13 @@ impl Caller {
         let (call, awaiting) = self.prepare(method, &seat.site, outgoing.as_mut());
         let deadline = call.deadline;
         match start(object, arguments, call) {
-            Start::Turn(turn) => First::Reply(match poll_at_once(turn, &seat.site, method, &deadline, cx) {
-                Ok(reply) => {
-                    drop(awaiting);
-                    reply
-                }
-                Err(turn) => return Begun { caller: self, method, deadline, turn, awaiting }.wait(),
-            }),
+            Start::Turn(turn) => match self.poll_at_once(turn, &seat.site, method, deadline, awaiting, cx) {
+                Ok(reply) => First::Reply(reply),
+                Err(rest) => First::Waits(rest),
+            },
             Start::Queued(queued) => {
                 let turn = Started::Queued(queued, Ground::Actor(seat.site.clone()));
-                Begun { caller: self, method, deadline, turn, awaiting }.wait()
+                First::Waits(Box::pin(Begun { caller: self, method, deadline, turn, awaiting }.end()))
             }
             Start::Refused(error) => First::Reply(R::failed(error)),
             Start::Gone(arguments, call) => {
@@ -201,6 +198,31 @@ impl Caller {
                 First::Unbegun(arguments, outgoing.map(Box::new))
             }
         }
+    }
+
+    /// Polls a turn of an actor once, where it was called; what is left of it if it is not answered then.
+    fn poll_at_once<'c, R: Reply>(
+        &'c self,
+        mut turn: Turn<R>,
+        site: &Arc<Site>,
+        method: &'static Method,
+        deadline: Deadline,
+        awaiting: Option<Awaiting>,
+        cx: &mut Context<'_>,
+    ) -> Result<R, Rest<'c, R>> {
+        let started = match may_nest().then(|| poll_nested(&mut turn, cx)) {
+            Some(Ok(Poll::Ready(Finished { answer: Answer::Now(reply), hold: None }))) => {
+                answered(site, method, &deadline);
+                return Ok(reply);
+            }
+            Some(Ok(Poll::Ready(finished))) => Started::Finished(finished, site.clone()),
+            Some(Ok(Poll::Pending)) => Started::Moving(turn, Ground::Actor(site.clone())),
+            Some(Err(panic)) => {
+                return Ok(R::failed(Subject { method: method.name(), whom: &**site }.panicked(&*panic)));
+            }
+            None => Started::Turn(turn, Ground::Actor(site.clone())),
+        };
+        Err(Box::pin(Begun { caller: self, method, deadline, turn: started, awaiting }.end()))
     }
 
     /// What a call to an actor takes with it, and the note that it is waited for.
@@ -346,36 +368,17 @@ struct Begun<'c, R> {
     awaiting: Option<Awaiting>,
 }
 
+/// What is left of a call that has begun.
+type Rest<'c, R> = Pin<Box<dyn Future<Output = R> + Send + 'c>>;
+
 /// What has become of a call at once.
 enum First<'c, R, A> {
     /// It is answered.
     Reply(R),
     /// It has begun, and this is the rest of it.
-    Waits(Pin<Box<dyn Future<Output = R> + Send + 'c>>),
+    Waits(Rest<'c, R>),
     /// It has not begun: it waits for the turn in which it is made, or for where it goes.
     Unbegun(A, Option<Box<Outgoing>>),
-}
-
-/// Polls a turn of an actor once, where it was called. What is not answered then is given back.
-fn poll_at_once<R: Reply>(
-    mut turn: Turn<R>,
-    site: &Arc<Site>,
-    method: &'static Method,
-    deadline: &Deadline,
-    cx: &mut Context<'_>,
-) -> Result<R, Started<R>> {
-    if !may_nest() {
-        return Err(Started::Turn(turn, Ground::Actor(site.clone())));
-    }
-    match poll_nested(&mut turn, cx) {
-        Ok(Poll::Ready(Finished { answer: Answer::Now(reply), hold: None })) => {
-            answered(site, method, deadline);
-            Ok(reply)
-        }
-        Ok(Poll::Ready(finished)) => Err(Started::Finished(finished, site.clone())),
-        Ok(Poll::Pending) => Err(Started::Moving(turn, Ground::Actor(site.clone()))),
-        Err(panic) => Ok(R::failed(Subject { method: method.name(), whom: &**site }.panicked(&*panic))),
-    }
 }
 
 enum Started<R> {
@@ -401,12 +404,7 @@ impl<R> Started<R> {
     }
 }
 
-impl<'c, R: Reply> Begun<'c, R> {
-    /// The rest of the call.
-    fn wait<A>(self) -> First<'c, R, A> {
-        First::Waits(Box::pin(self.end()))
-    }
-
+impl<R: Reply> Begun<'_, R> {
     async fn end(self) -> R {
         let Self { caller, method, mut deadline, turn, awaiting } = self;
         let request = turn.site().map(|site| Request::new(site, method, deadline));

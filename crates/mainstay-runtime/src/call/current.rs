@@ -50,6 +50,7 @@ pub(crate) enum TurnKind {
 
 impl Current {
     /// A turn of an actor that sees it as it was when this many commits had failed.
+    #[inline]
     pub(crate) fn of_actor(
         site: &Arc<Site>,
         method: &'static str,
@@ -69,6 +70,7 @@ impl Current {
     }
 
     /// Runs a part of the turn.
+    #[inline]
     pub(crate) fn within<T>(slot: &mut Option<Box<Self>>, work: impl FnOnce() -> T) -> T {
         /// Puts things back, also when the work panics.
         struct Back<'s> {
@@ -106,6 +108,7 @@ pub(crate) struct Outgoing {
 ///
 /// # Errors
 /// `Conflict` if the chain has become too long.
+#[inline]
 pub(crate) fn outgoing() -> Result<Option<Outgoing>> {
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return Ok(None) };

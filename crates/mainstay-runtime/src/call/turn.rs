@@ -186,6 +186,7 @@ pub(crate) fn poll_nested<R>(turn: &mut Turn<R>, cx: &mut Context<'_>) -> Polled
 }
 
 /// True if another call may be polled on this stack.
+#[inline]
 pub(crate) fn may_nest() -> bool {
     NESTED.get() < NESTED_MAX
 }

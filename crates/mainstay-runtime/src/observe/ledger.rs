@@ -91,6 +91,7 @@ impl Default for Ledger {
 
 impl Ledger {
     /// The counts of a method.
+    #[inline]
     pub(crate) fn method(&self, method: &'static Method) -> &MethodLedger {
         // A method is known by where it is: there is one static for each.
         let place = (std::ptr::from_ref(method).addr() / align_of::<Method>()).wrapping_mul(0x9e37_79b9) >> 7;
@@ -110,6 +111,7 @@ impl Ledger {
     }
 
     /// The counts of this thread.
+    #[inline]
     pub(crate) fn own(&self) -> &Stripe {
         self.stripes.own()
     }
@@ -120,6 +122,7 @@ impl Ledger {
     }
 
     /// The moment at which a call arrives, if it is to be measured.
+    #[inline]
     pub(crate) fn arrival(&self, method: &'static Method) -> Option<Instant> {
         if self.is_measured.load(Ordering::Relaxed) && self.method(method).measures() {
             return Some(time::now());

@@ -42,6 +42,7 @@ impl MethodLedger {
         Self { method, stripes: Stripes::default() }
     }
 
+    #[inline]
     pub(crate) fn invoked(&self) {
         self.stripes.own().invocations.fetch_add(1, Ordering::Relaxed);
     }

@@ -19,6 +19,7 @@ impl Request {
     }
 
     /// It is answered.
+    #[inline]
     pub(crate) fn answered(self) {
         answered(&self.site, self.method, &self.deadline);
     }

@@ -19,6 +19,7 @@ struct Apart<S>(S);
 
 impl<S> Stripes<S> {
     /// The place of this thread.
+    #[inline]
     pub(crate) fn own(&self) -> &S {
         &self.0[OWN.get().unwrap_or_else(choose)].0
     }

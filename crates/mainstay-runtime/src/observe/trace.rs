@@ -14,6 +14,7 @@ pub(crate) struct Trace(Option<Box<Span>>);
 
 impl Trace {
     /// Of a turn that begins or arrives here, with the fields that `span` gives it.
+    #[inline]
     pub(crate) fn new(span: impl FnOnce() -> Span) -> Self {
         if LevelFilter::current() == LevelFilter::OFF {
             return Self(None);
@@ -33,6 +34,7 @@ impl Trace {
     }
 
     /// Runs a part of the turn.
+    #[inline]
     pub(crate) fn within<R>(&self, work: impl FnOnce() -> R) -> R {
         match &self.0 {
             None => work(),

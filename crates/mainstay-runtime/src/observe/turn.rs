@@ -36,12 +36,14 @@ struct Running {
 
 impl TurnWatch {
     /// Counts a turn that begins.
+    #[inline]
     pub(crate) fn begin(site: &Site, method: &'static Method, trace: Trace, is_measured: bool) -> Self {
         site.hall.ledger.method(method).invoked();
         Self { method, trace, is_measured, running: None, has_failed: true, is_over: false }
     }
 
     /// The turn has not failed.
+    #[inline]
     pub(crate) fn succeed(&mut self) {
         self.has_failed = false;
     }
@@ -52,6 +54,7 @@ impl TurnWatch {
     }
 
     /// What it is traced by.
+    #[inline]
     pub(crate) fn trace(&self) -> &Trace {
         &self.trace
     }
@@ -68,6 +71,7 @@ impl TurnWatch {
     }
 
     /// The method begins.
+    #[inline]
     pub(crate) fn start(&mut self) {
         let began = self.is_measured.then(time::now);
         self.running = Some(Running { began, coarse: time::coarse(), alarm: None });
@@ -84,23 +88,26 @@ impl TurnWatch {
     }
 
     /// The method has ended, or was ended.
+    #[inline]
     pub(crate) fn ended(&mut self, site: &Arc<Site>) {
         let Some(Running { began, coarse, alarm }) = self.running.take() else { return };
         if let Some(began) = began {
             let took = time::now().saturating_duration_since(began);
             site.hall.ledger.method(self.method).turn_took(took);
         }
-        if let Some(alarm) = alarm {
-            let elapsed = time::now().saturating_duration_since(alarm.began()).max(coarse.elapsed());
-            return alarm.end(site, self.method, elapsed);
-        }
         let elapsed = coarse.elapsed();
-        if elapsed >= site.hall.settings.slow_turn {
-            has_blocked(site, self.method, elapsed);
+        match alarm {
+            Some(alarm) => {
+                let elapsed = time::now().saturating_duration_since(alarm.began()).max(elapsed);
+                alarm.end(site, self.method, elapsed);
+            }
+            None if elapsed >= site.hall.settings.slow_turn => has_blocked(site, self.method, elapsed),
+            None => {}
         }
     }
 
     /// The turn is over. Once is enough, and more do no harm.
+    #[inline]
     pub(crate) fn over(&mut self, site: &Arc<Site>) {
         if std::mem::replace(&mut self.is_over, true) {
             return;
