@@ -7,6 +7,7 @@
 mod check;
 mod command;
 mod fix;
+mod postgres;
 mod report;
 mod stage;
 mod tally;

@@ -6,6 +6,7 @@ use std::io;
 use clap::ValueEnum;
 
 use crate::command::{Outcome, cargo, run};
+use crate::postgres;
 use crate::tally::Tally;
 use crate::tool;
 
@@ -68,6 +69,7 @@ impl Stage {
                 run(deny.command().args(["--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))
             }
             Stage::Test => {
+                postgres::need()?;
                 // Without `--all-targets`, which would leave the documentation tests out.
                 tally.run(&mut cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]), &mut io::stdout())?;
                 // In release, as people run the simulation: the same seeds, in a fraction of the time.

@@ -27,5 +27,7 @@ pub mod resolve;
 pub mod sink;
 
 mod reach;
+#[cfg(all(feature = "testkit", unix))]
+pub mod testkit;
 
 pub use reach::Reach;

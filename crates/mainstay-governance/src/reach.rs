@@ -1,30 +1,39 @@
-use mainstay::actor::ActorId;
-use mainstay::{Context, Node, Proxy, Result, WorkerContext};
+use mainstay::service::Services;
+use mainstay::{Context, Node, ServiceContext, WorkerContext};
 
-/// Where proxies come from: a node, or what an actor or a worker knows of the one that it runs on. What is opened by it
-/// does not keep the node alive.
+/// From where what this crate offers can be reached: a node, or within it an actor, a service or a worker. What is opened by
+/// it does not keep the node alive.
 pub trait Reach {
-    /// A proxy to an actor, of the one type that implements the interface.
-    ///
-    /// # Errors
-    /// As [`Node::actor`].
-    fn reach<P: Proxy>(&self, id: ActorId) -> Result<P>;
+    /// The way to all services.
+    fn services(&self) -> &Services;
 }
 
 impl Reach for Node {
-    fn reach<P: Proxy>(&self, id: ActorId) -> Result<P> {
-        self.actor(id)
+    fn services(&self) -> &Services {
+        self.services()
     }
 }
 
 impl Reach for Context {
-    fn reach<P: Proxy>(&self, id: ActorId) -> Result<P> {
-        self.actor(id)
+    fn services(&self) -> &Services {
+        self.services()
+    }
+}
+
+impl Reach for ServiceContext {
+    fn services(&self) -> &Services {
+        self.services()
     }
 }
 
 impl Reach for WorkerContext {
-    fn reach<P: Proxy>(&self, id: ActorId) -> Result<P> {
-        self.actor(id)
+    fn services(&self) -> &Services {
+        self.services()
+    }
+}
+
+impl Reach for Services {
+    fn services(&self) -> &Services {
+        self
     }
 }

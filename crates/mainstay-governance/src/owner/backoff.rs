@@ -22,14 +22,18 @@ impl Default for Backoff {
 }
 
 impl Backoff {
+    /// The longest that a pause may be set to.
+    pub const LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
+
     /// Says whether it can be.
     ///
     /// # Errors
     /// `Invalid`, naming the setting.
     pub fn check(&self, name: &str) -> Result<()> {
-        if self.first.is_zero() || self.first > self.max {
+        if self.first.is_zero() || self.first > self.max || self.max > Self::LIMIT {
             return Err(Error::invalid(format!(
-                "{name} begins at {:?} and ends at {:?}: the first pause is more than zero, and not longer than the longest",
+                "{name} begins at {:?} and ends at {:?}: the first pause is more than zero and not longer than the longest, \
+                 and that is at most a day",
                 self.first, self.max
             )));
         }
@@ -70,6 +74,7 @@ mod tests {
         let refused = |first, max| Backoff { first, max }.check("backoff").unwrap_err().to_string();
         assert!(refused(Duration::ZERO, Duration::from_secs(1)).starts_with("backoff begins at 0ns"));
         assert!(refused(Duration::from_secs(2), Duration::from_secs(1)).contains("ends at 1s"));
+        assert!(refused(Duration::from_secs(1), Duration::MAX).contains("at most a day"));
         Backoff::default().check("backoff").unwrap();
     }
 }

@@ -118,9 +118,10 @@ impl<R: Resource> Holding<R> {
                     "a job of {key} took longer than job_time_max of {limit:?} and was given up: read before you repeat it"
                 ),
             ),
-            Guarded::Panicked(panic) => Error::fatal(format!(
-                "a job of {key} panicked: {panic}; it may have happened in part, and the resource is opened anew"
-            )),
+            Guarded::Panicked(panic) => Error::new(
+                ErrorKind::OutcomeUnknown,
+                format!("a job of {key} panicked: {panic}; it may have happened in part, read before you repeat it"),
+            ),
         };
         self.breaks(resource, handle, settings, &error).await;
         Err(error)

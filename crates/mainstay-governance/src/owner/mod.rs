@@ -58,7 +58,7 @@
 //! | a job fails, and [`Resource::breaks`] says so | its error | closed, and opened again |
 //! | a job fails otherwise | its error | stays |
 //! | a job takes longer than `job_time_max` | `OutcomeUnknown` | closed, and opened again |
-//! | a job panics | `Fatal` | closed, and opened again |
+//! | a job panics | `OutcomeUnknown` | closed, and opened again |
 //! | a check fails ([`Resource::check`], every `check_interval`) | | closed, and opened again |
 //! | the process is killed | `OutcomeUnknown` | dropped; the next opening has a larger token |
 //!
@@ -86,6 +86,8 @@ mod actor;
 pub(crate) mod holding;
 
 pub(crate) mod guarded;
+
+mod batching;
 
 pub use actor::ResourceOwner;
 pub use backoff::Backoff;

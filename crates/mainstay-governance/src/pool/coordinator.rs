@@ -15,12 +15,14 @@ use crate::pool::{Coordination, DRAIN_TIME_MAX, PoolSettings, Priority};
 
 /// The name of the timer that ends leases.
 const LEASES: &str = "leases";
-/// The name of the timer and of the reminder that go on with draining.
+/// The name of the timer that goes on with draining.
 const DRAIN: &str = "drain";
 /// How long to wait before a member that could not be reached is told again to go.
 const DRAIN_AGAIN: Duration = Duration::from_secs(1);
-/// How often a coordinator is woken that has members to drain, in case that it was interrupted.
-const DRAIN_CHECK: Duration = Duration::from_secs(30);
+/// The name of the reminder that goes on with what a new size calls for.
+const SETTLE: &str = "settle";
+/// How often a coordinator is woken until all members know of a new size, in case that it was interrupted.
+const SETTLE_CHECK: Duration = Duration::from_secs(30);
 /// How long a member may take to hear that leases are over. It finishes a job before.
 const REVOKE_TIME_MAX: Duration = Duration::from_secs(60);
 /// How many tokens of leases are taken at a time. Stored, so that none is given twice, whatever becomes of the coordinator.
@@ -41,6 +43,8 @@ pub struct PoolCoordinator<R: Resource> {
     resizing: Vec<Responder<View>>,
     /// The version for which members are being told to go.
     draining: Option<u64>,
+    /// The version that members are being told.
+    announcing: Option<u64>,
     /// When the timer for leases is due.
     armed: Option<Instant>,
     ctx: Context,
@@ -54,6 +58,8 @@ struct Plan {
     size: u32,
     /// No member from this number on is open. Above the size while members are being drained.
     open_below: u32,
+    /// The version that all members know of, or a later one.
+    told: u64,
     /// Tokens up to this one may have been given.
     tokens: u64,
 }
@@ -101,13 +107,55 @@ impl<R: Resource> PoolCoordinator<R> {
             return self.ctx.set_timer(DRAIN, DRAIN_AGAIN, None, Self::drain_again).map(drop);
         }
         self.plan.open_below = self.plan.size;
-        self.ctx.cancel_reminder(DRAIN)?;
         let view = self.now_view();
         self.resizing.drain(..).for_each(|responder| responder.respond(Ok(view)));
-        Ok(())
+        self.sleep_if_settled()
     }
 
     async fn drain_again(&mut self) -> Result<()> {
+        self.drain()
+    }
+
+    /// Tells members the version of the size, for callers that go by an older one and would not hear of new members.
+    fn announce(&mut self) -> Result<()> {
+        let Plan { version, size, told, .. } = *self.plan;
+        if told >= version || self.announcing == Some(version) {
+            return Ok(());
+        }
+        let members = (0..size).map(|index| self.member(index)).collect::<Result<Vec<_>>>()?;
+        self.ctx.then(tell(members, version), Self::announced)?;
+        self.announcing = Some(version);
+        Ok(())
+    }
+
+    async fn announced(&mut self, (version, outcome): (u64, Result<()>)) -> Result<()> {
+        self.announcing = self.announcing.filter(|announcing| *announcing != version);
+        if let Err(error) = outcome {
+            tracing::warn!(pool = %self.ctx.id(), ?error, "a member of a pool cannot be told of its size yet");
+            return Ok(());
+        }
+        self.plan.told = self.plan.told.max(version);
+        self.sleep_if_settled()
+    }
+
+    fn is_settled(&self) -> bool {
+        self.plan.open_below <= self.plan.size && self.plan.told >= self.plan.version
+    }
+
+    /// Ends the reminder, if there is nothing left to go on with.
+    fn sleep_if_settled(&self) -> Result<()> {
+        if self.is_settled() {
+            self.ctx.cancel_reminder(SETTLE)?;
+        }
+        Ok(())
+    }
+
+    /// Does what a new size calls for. To be the last thing in a turn: what it begins is noted as begun.
+    fn settle(&mut self) -> Result<()> {
+        if let Err(error) = self.announce() {
+            // The reminder comes back to it.
+            tracing::warn!(pool = %self.ctx.id(), ?error, "the members of a pool cannot be told of its size yet");
+        }
         self.drain()
     }
 
@@ -132,7 +180,7 @@ impl<R: Resource> PoolCoordinator<R> {
             self.ctx.set_timer(LEASES, next - now, None, Self::look_at_leases)?;
             self.armed = Some(next);
         }
-        self.drain()
+        self.settle()
     }
 
     async fn look_at_leases(&mut self) -> Result<()> {
@@ -155,6 +203,15 @@ async fn retire<R: Resource>(members: Vec<MemberRef<R>>, version: u64) -> (u64, 
     (version, try_join_all(told).await.map(drop))
 }
 
+/// Tells members of a version.
+async fn tell<R: Resource>(members: Vec<MemberRef<R>>, version: u64) -> (u64, Result<()>) {
+    let told = members.into_iter().map(|member| async move {
+        let member = member.with_timeout(DRAIN_TIME_MAX);
+        member.hear(version).await
+    });
+    (version, try_join_all(told).await.map(drop))
+}
+
 /// Tells a member that leases are over. The answer is whether it has heard.
 async fn revoke<R: Resource>(member: MemberRef<R>, revocation: Revocation) -> (u32, bool) {
     let told = member.revoke(revocation.token).await;
@@ -171,20 +228,20 @@ impl<R: Resource> Lifecycle for PoolCoordinator<R> {
         self.settings.check()?;
         if self.plan.version == 0 {
             let size = self.settings.size;
-            *self.plan = Plan { version: 1, size, open_below: size, tokens: 0 };
+            *self.plan = Plan { version: 1, size, open_below: size, told: 1, tokens: 0 };
         }
         let Plan { size, tokens, .. } = *self.plan;
         self.leases = Some(Leases::new(self.settings.leases, size, tokens + 1, Instant::now()));
         // What was interrupted.
-        self.drain()
+        self.settle()
     }
 }
 
 impl<R: Resource> Remindable for PoolCoordinator<R> {
     async fn remind(&mut self, reminder: Reminder) -> Result<()> {
-        match self.plan.open_below > self.plan.size {
-            true => self.attend(),
-            false => self.ctx.cancel_reminder(&reminder.name).map(drop),
+        match self.is_settled() {
+            true => self.ctx.cancel_reminder(&reminder.name).map(drop),
+            false => self.attend(),
         }
     }
 }
@@ -206,15 +263,14 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
                 let text = format!("another size was asked for meanwhile: the pool is resized to {size}");
                 earlier.respond(Err(Error::new(ErrorKind::Conflict, text)));
             }
-            let Plan { version, size: before, open_below, tokens } = *self.plan;
-            *self.plan = Plan { version: version + 1, size, open_below: open_below.max(before).max(size), tokens };
+            let Plan { version, size: before, open_below, .. } = *self.plan;
+            let open_below = open_below.max(before).max(size);
+            *self.plan = Plan { version: version + 1, size, open_below, ..*self.plan };
             self.leases()?.resize(size, Instant::now());
+            self.ctx.remind(SETTLE).after(SETTLE_CHECK).every(SETTLE_CHECK).set()?;
         }
         match self.plan.open_below > size {
-            true => {
-                self.resizing.push(responder);
-                self.ctx.remind(DRAIN).after(DRAIN_CHECK).every(DRAIN_CHECK).set()?;
-            }
+            true => self.resizing.push(responder),
             false => responder.respond(Ok(self.now_view())),
         }
         self.attend()?;

@@ -46,6 +46,9 @@ pub(crate) trait Member<R: Resource> {
     /// It does not belong to the pool any more, as of this version: closes the resource, after what came before.
     async fn retire(&mut self, version: u64) -> Result<()>;
 
+    /// The pool has this version: callers that go by an older one are to know.
+    async fn hear(&mut self, version: u64) -> Result<()>;
+
     /// Leases with tokens up to this one are over.
     async fn revoke(&mut self, token: u64) -> Result<()>;
 
@@ -93,7 +96,8 @@ pub(crate) struct Ticket {
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(crate) enum Ran<R: Resource> {
-    Done(R::Reply),
+    /// With the latest version of the pool that the member knows of.
+    Done(R::Reply, u64),
     /// It has not begun: another may do it.
     Refused(R::Job, Refusal),
 }

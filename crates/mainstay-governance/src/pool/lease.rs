@@ -62,7 +62,7 @@ impl<R: Resource> Lease<R> {
     pub async fn run(&self, job: R::Job) -> Result<R::Reply> {
         let (key, index) = (&self.shared.key, self.seat.index);
         let text = match self.try_run(self.timeout, job).await? {
-            Ran::Done(reply) => return Ok(reply),
+            Ran::Done(reply, _) => return Ok(reply),
             Ran::Refused(_, Refusal::LeaseOver) => {
                 format!("the lease of member {index} of pool {key:?} is over, and it is another's: take a new one")
             }
@@ -92,8 +92,7 @@ impl<R: Resource> Lease<R> {
         if let Refusal::Resting { left, .. } = &refusal {
             *self.rest.lock() = *left;
         }
-        // Whoever takes the next lease finds out what is wrong.
-        let _ = self.shared.heed(&self.seat, refusal, version).await;
+        self.shared.heed(&self.seat, refusal, version).await;
     }
 }
 

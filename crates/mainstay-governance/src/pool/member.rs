@@ -32,6 +32,8 @@ pub struct PoolMember<R: Resource> {
     settings: OwnerSettings,
     /// There from activation on.
     place: Option<Place<R>>,
+    /// The latest version of the pool that it knows of.
+    version: u64,
     /// As of which version it does not belong to the pool.
     retired: Option<u64>,
     /// Tokens of leases up to this one are over. Not known before the first lease after an activation.
@@ -78,7 +80,10 @@ impl<R: Resource> PoolMember<R> {
             return Err(Refusal::Resting { left, cause: cause.to_owned() });
         }
         let opened = match self.admission().await {
-            Ok(Admission { is_member: true, .. }) => self.open().await,
+            Ok(Admission { is_member: true, version }) => {
+                self.version = self.version.max(version);
+                self.open().await
+            }
             Ok(Admission { is_member: false, version }) => {
                 self.retired = Some(version);
                 return Err(Refusal::Retired { version });
@@ -134,7 +139,7 @@ impl<R: Resource> PoolMember<R> {
 
     /// Whether the lease of a job holds.
     async fn admit_lease(&mut self, token: Option<u64>) -> Result<bool> {
-        let Place { coordinator, index, pool, .. } = self.place()?;
+        let pool = &self.place()?.pool;
         let Some(token) = token else {
             return Err(Error::invalid(format!(
                 "pool {pool:?} of {} is coordinated by its server: lease a member",
@@ -144,12 +149,21 @@ impl<R: Resource> PoolMember<R> {
         let over = match self.leases_over {
             Some(over) => over,
             // What it knew has left memory with it.
-            None if coordinator.is_current(*index, token).await? => token.saturating_sub(1),
+            None if self.is_current(token).await? => token.saturating_sub(1),
             None => return Ok(false),
         };
         // Who comes with a later one is the holder now.
         self.leases_over = Some(over.max(token.saturating_sub(1)));
         Ok(token > over)
+    }
+
+    /// Asks whether a token is that of its lease.
+    async fn is_current(&self, token: u64) -> Result<bool> {
+        let Place { coordinator, index, pool, .. } = self.place()?;
+        coordinator.is_current(*index, token).await.map_err(|error| {
+            let text = format!("pool {pool:?} cannot say whose lease it is: the job has not begun, call again");
+            Error::new(ErrorKind::Retry, text).with_source(error)
+        })
     }
 
     /// Sees to it that a resource that was closed by a failure is opened again without being called.
@@ -222,6 +236,7 @@ impl<R: Resource> Remindable for PoolMember<R> {
 
 impl<R: Resource> Member<R> for PoolMember<R> {
     async fn run(&mut self, ticket: Ticket, job: R::Job) -> Result<Ran<R>> {
+        self.version = self.version.max(ticket.version);
         if let Some(refusal) = self.admit_job(ticket).await? {
             return Ok(Ran::Refused(job, refusal));
         }
@@ -235,7 +250,7 @@ impl<R: Resource> Member<R> for PoolMember<R> {
             false => self.breaker.fail(Instant::now()),
         }
         self.plan()?;
-        outcome.map(Ran::Done)
+        outcome.map(|reply| Ran::Done(reply, self.version))
     }
 
     async fn retire(&mut self, version: u64) -> Result<()> {
@@ -245,6 +260,11 @@ impl<R: Resource> Member<R> for PoolMember<R> {
         self.ctx.cancel_timer(REOPEN);
         self.planned = None;
         self.ctx.cancel_reminder(STAY).map(drop)
+    }
+
+    async fn hear(&mut self, version: u64) -> Result<()> {
+        self.version = self.version.max(version);
+        Ok(())
     }
 
     async fn revoke(&mut self, token: u64) -> Result<()> {

@@ -96,6 +96,10 @@
 //! A lease is renewed by itself. If its holder dies it expires, and is given on after the member was told to refuse the old
 //! token: a holder that was only slow finds its next job refused.
 //!
+//! A pool whose jobs are batches is a [`BatchWriter`](crate::batch::BatchWriter), and so is an
+//! [`OwnerRef`](crate::owner::OwnerRef): a [`BatchExecutor`](crate::batch::BatchExecutor) in front of it makes many small
+//! calls a few large jobs.
+//!
 //! # Why the cap holds
 //!
 //! A resource is open only in a member, which is an actor: there is one activation of it in the cluster. Before every
@@ -121,8 +125,6 @@
 //! | callers that wait for a lease | [`LeaseSettings::waiting_max`] | `Overloaded` |
 
 mod resource_pool;
-
-mod reach;
 
 mod roster;
 
@@ -150,13 +152,17 @@ mod member;
 
 mod breaker;
 
+mod batching;
+
+pub use crate::reach::Reach;
 pub use breaker::{BreakerSettings, BreakerState};
 pub use coordinator::PoolCoordinator;
 pub use lease::Lease;
 pub use member::PoolMember;
 pub use pick::Pick;
 pub use priority::Priority;
-pub use reach::Reach;
 pub use resource_pool::ResourcePool;
-pub use settings::{Coordination, DRAIN_TIME_MAX, LeaseSettings, MEMBERS_MAX, PoolSettings, WAITING_MAX};
+pub use settings::{
+    Coordination, DRAIN_TIME_MAX, LEASE_TIME_MAX, LeaseSettings, MEMBERS_MAX, PoolSettings, WAITING_MAX,
+};
 pub use status::{MemberReport, MemberStatus, PoolStatus};

@@ -1,6 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -20,6 +20,9 @@ use crate::pool::{
 
 /// How long to wait before something is tried again that could not be done in passing.
 const PAUSE: Duration = Duration::from_millis(20);
+
+/// What a time limit stands for that is too long for the clock.
+const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// How long a member may take to say what it is like before it counts as busy.
 const STATUS_TIME_MAX: Duration = Duration::from_secs(1);
@@ -43,6 +46,8 @@ pub(crate) struct Shared<R: Resource> {
     roster: RwLock<Arc<Roster<R>>>,
     /// Held while the coordinator is asked, so that one asks for all.
     refreshing: tokio::sync::Mutex<()>,
+    /// The latest version that a member has told of.
+    heard: AtomicU64,
     turns: AtomicUsize,
 }
 
@@ -86,6 +91,7 @@ impl<R: Resource> ResourcePool<R> {
             services,
             roster: RwLock::new(Arc::new(roster)),
             refreshing: tokio::sync::Mutex::new(()),
+            heard: AtomicU64::new(view.version),
             turns: AtomicUsize::new(0),
         };
         let priority = Priority::default();
@@ -155,7 +161,7 @@ impl<R: Resource> ResourcePool<R> {
     /// `Timeout` if none is free before the time limit, `Overloaded` if too many wait, `Invalid` if the pool is coordinated
     /// by its callers.
     pub async fn lease(&self) -> Result<Lease<R>> {
-        self.lease_until(Instant::now() + self.timeout).await
+        self.lease_until(self.deadline()).await
     }
 
     /// Makes the pool larger or smaller, while it is in use. The size is stored.
@@ -204,10 +210,10 @@ impl<R: Resource> ResourcePool<R> {
     }
 
     async fn run_picked(&self, wanted: Wanted<'_>, mut job: R::Job) -> Result<R::Reply> {
-        let shared = &self.shared;
-        let deadline = Instant::now() + self.timeout;
+        let (shared, deadline) = (&self.shared, self.deadline());
         loop {
-            let roster = shared.roster();
+            let left = self.left(deadline, "given a job")?;
+            let roster = shared.roster_now().await;
             let turn = shared.turns.fetch_add(1, Ordering::Relaxed);
             let seat = match roster.pick(wanted, turn, Instant::now()) {
                 Ok(seat) => seat,
@@ -216,27 +222,30 @@ impl<R: Resource> ResourcePool<R> {
                     continue;
                 }
             };
-            let member = seat.member.with_timeout(self.left(deadline, "given a job")?);
+            let member = seat.member.with_timeout(left);
             let in_flight = seat.enter();
             let ran = member.run(Ticket { version: roster.view.version, lease: None }, job).await?;
             drop(in_flight);
             let refusal = match ran {
-                Ran::Done(reply) => return Ok(reply),
+                Ran::Done(reply, version) => {
+                    shared.hear(version);
+                    return Ok(reply);
+                }
                 Ran::Refused(returned, refusal) => {
                     job = returned;
                     refusal
                 }
             };
-            shared.heed(seat, refusal, roster.view.version).await?;
+            shared.heed(seat, refusal, roster.view.version).await;
         }
     }
 
     async fn run_leased(&self, mut job: R::Job) -> Result<R::Reply> {
-        let deadline = Instant::now() + self.timeout;
+        let deadline = self.deadline();
         loop {
             let lease = self.lease_until(deadline).await?;
             match lease.try_run(self.left(deadline, "given a job")?, job).await? {
-                Ran::Done(reply) => return Ok(reply),
+                Ran::Done(reply, _) => return Ok(reply),
                 Ran::Refused(returned, refusal) => {
                     job = returned;
                     lease.give_back(refusal).await;
@@ -279,6 +288,12 @@ impl<R: Resource> ResourcePool<R> {
         Ok(())
     }
 
+    /// When a job has to have begun that is given now.
+    fn deadline(&self) -> Instant {
+        let now = Instant::now();
+        now.checked_add(self.timeout).unwrap_or(now + FOREVER)
+    }
+
     /// The time until a deadline.
     fn left(&self, deadline: Instant, what: &str) -> Result<Duration> {
         let left = deadline.saturating_duration_since(Instant::now());
@@ -295,6 +310,24 @@ impl<R: Resource> Shared<R> {
         self.roster.read().clone()
     }
 
+    /// A member has told of a version.
+    fn hear(&self, version: u64) {
+        if version > self.heard.load(Ordering::Relaxed) {
+            self.heard.fetch_max(version, Ordering::Relaxed);
+        }
+    }
+
+    /// The members, after a look at the coordinator if there is news.
+    async fn roster_now(&self) -> Arc<Roster<R>> {
+        let roster = self.roster();
+        if self.heard.load(Ordering::Relaxed) <= roster.view.version {
+            return roster;
+        }
+        // Without the news it goes on as before, and looks again.
+        let _ = self.refresh(roster.view.version).await;
+        self.roster()
+    }
+
     /// A member by its number, if it is known or turns out to be one.
     async fn seat(&self, index: u32) -> Result<Arc<Seat<R>>> {
         let roster = self.roster();
@@ -309,13 +342,17 @@ impl<R: Resource> Shared<R> {
     }
 
     /// Does what a refusal calls for, before another member is tried.
-    pub(crate) async fn heed(&self, seat: &Seat<R>, refusal: Refusal, version: u64) -> Result<()> {
+    pub(crate) async fn heed(&self, seat: &Seat<R>, refusal: Refusal, version: u64) {
         match refusal {
-            Refusal::Retired { .. } => self.refresh(version).await?,
+            Refusal::Retired { .. } => {
+                // Without an answer it looks again: the job has not begun, and its time limit is not over.
+                if self.refresh(version).await.is_err() {
+                    sleep(PAUSE).await;
+                }
+            }
             Refusal::Resting { left, cause } => seat.rest(left, cause, Instant::now()),
             Refusal::LeaseOver => {}
         }
-        Ok(())
     }
 
     /// Asks how large the pool is now, unless somebody has since it was `version`.

@@ -57,8 +57,9 @@ impl<R: Resource> Roster<R> {
 
     /// Picks a member. `turn` is a number that rises with each pick.
     pub(crate) fn pick(&self, wanted: Wanted<'_>, turn: usize, now: Instant) -> Result<&Arc<Seat<R>>, AllRest> {
+        let empty = || AllRest { until: now, cause: "the pool has no members".to_owned() };
         if let Wanted::Of(key) = wanted {
-            let seat = &self.seats[member_of(key, self.seats.len())];
+            let seat = self.seats.get(member_of(key, self.seats.len())).ok_or_else(empty)?;
             return seat.rest_left(now).map_or(Ok(seat), Err);
         }
         let (before, after) = self.seats.split_at(turn % self.seats.len().max(1));
@@ -74,9 +75,7 @@ impl<R: Resource> Roster<R> {
             Wanted::Any(Pick::LeastLoaded) => awake.min_by_key(|seat| seat.in_flight()),
             Wanted::Any(Pick::RoundRobin) | Wanted::Of(_) => awake.take(1).next(),
         };
-        picked.ok_or_else(|| {
-            all_rest.unwrap_or_else(|| AllRest { until: now, cause: "the pool has no members".to_owned() })
-        })
+        picked.ok_or_else(|| all_rest.unwrap_or_else(empty))
     }
 }
 

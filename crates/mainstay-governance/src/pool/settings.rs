@@ -41,10 +41,13 @@ pub enum Coordination {
     Server,
 }
 
+/// The longest that a lease may last without being renewed.
+pub const LEASE_TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
+
 /// How members are leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LeaseSettings {
-    /// A lease ends after this time unless its holder renews it, which its handle does by itself. A holder that has died keeps
+    /// A lease ends after this time, of at most [`LEASE_TIME_MAX`], unless its holder renews it, which its handle does by itself. A holder that has died keeps
     /// its member for at most this long.
     pub time: Duration,
     /// How many may wait; beyond is `Overloaded`.
@@ -81,8 +84,8 @@ impl PoolSettings {
         self.breaker.check()?;
         let LeaseSettings { time, waiting_max, ageing } = self.leases;
         for (name, length) in [("time", time), ("ageing", ageing)] {
-            if length < Duration::from_millis(1) {
-                return Err(Error::invalid(format!("{name} of leases is {length:?}: give it at least a millisecond")));
+            if !(Duration::from_millis(1)..=LEASE_TIME_MAX).contains(&length) {
+                return Err(Error::invalid(format!("{name} of leases is {length:?}: use a millisecond to a day")));
             }
         }
         match (1..=WAITING_MAX).contains(&waiting_max) {

@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use mainstay::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
@@ -114,6 +114,7 @@ impl Chart {
             return;
         }
         self.version += 1;
+        let entities: BTreeSet<Entity> = entities.into_iter().collect();
         self.moved.retain(|(known, _)| !entities.contains(known));
         self.moved.extend(entities.into_iter().map(|entity| (entity, self.version)));
         while self.moved.len() > ENTITY_MOVES_KEPT {

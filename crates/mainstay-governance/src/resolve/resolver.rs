@@ -1,5 +1,4 @@
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use super::moved::Moved;
 use super::policy::Policy;
 use super::resolution::Resolution;
 use super::resource::Resource;
+use super::settings::ResolverSettings;
 use super::shard::{Placing, ResolverShardRef, shard_id, shard_index};
 use super::sight::Pass;
 use super::source::SourceStatus;
@@ -25,46 +25,8 @@ pub const MOVES_FOLLOWED_MAX: u32 = 8;
 /// The longest name of a resolver.
 pub const RESOLVER_NAME_BYTES_MAX: usize = 256;
 
-/// How a resolver is used from here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResolverSettings {
-    /// How many actors share the entities. It is decided when the resolver is opened first, and stays.
-    pub shards: u32,
-    /// What becomes of entities that nobody knows.
-    pub policy: Policy,
-    /// How long this process may rely on what it knows without hearing from the map. A move waits for a process that is
-    /// gone for a quarter longer than this.
-    pub lease: Duration,
-    /// How many entities this process remembers.
-    pub remembered_max: usize,
-}
-
-impl Default for ResolverSettings {
-    fn default() -> Self {
-        Self { shards: 16, policy: Policy::Refuse, lease: Duration::from_secs(3), remembered_max: 100_000 }
-    }
-}
-
-impl ResolverSettings {
-    /// How many shards there may be.
-    pub const SHARDS: RangeInclusive<u32> = 1..=1024;
-
-    /// How long a lease may be.
-    pub const LEASES: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(60);
-
-    fn check(&self) -> Result<()> {
-        if !Self::SHARDS.contains(&self.shards) {
-            return Err(Error::invalid(format!("shards is {}: use 1 to {}", self.shards, Self::SHARDS.end())));
-        }
-        if !Self::LEASES.contains(&self.lease) {
-            return Err(Error::invalid(format!("lease is {:?}: use 50 ms to 60 s", self.lease)));
-        }
-        if self.remembered_max == 0 {
-            return Err(Error::invalid("remembered_max is 0: use at least 1"));
-        }
-        Ok(())
-    }
-}
+/// How long a move may take: longer than any lease.
+pub(super) const MOVE_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Finds out which resource an entity lives on, and moves what lives there while it is in use. Cheap to clone: open one
 /// for a process, and share it. See the [module](super) for what it guarantees.
@@ -98,8 +60,8 @@ impl Resolver {
                 name.len()
             )));
         }
-        let map: ResolverMapRef = node.reach(name.into())?;
-        let shards = (0..settings.shards).map(|index| node.reach(shard_id(name, index).into()));
+        let map: ResolverMapRef = node.services().actor(name)?;
+        let shards = (0..settings.shards).map(|index| node.services().actor(shard_id(name, index)));
         let shards = shards.collect::<Result<_>>()?;
         let view = View::attach(map.clone(), settings.lease, settings.shards, settings.remembered_max).await?;
         Ok(Self { name: name.into(), settings: Arc::new(settings), map, shards, view })
@@ -209,7 +171,7 @@ impl Resolver {
     /// # Errors
     /// `NotFound` if there is no such partition or resource; `Invalid` if the resource is being drained; those of a call.
     pub async fn move_partition(&self, partition: u32, resource: &str) -> Result<()> {
-        self.map.move_partition(partition, resource.to_owned()).await.map(drop)
+        self.map.with_timeout(MOVE_TIME_MAX).move_partition(partition, resource.to_owned()).await.map(drop)
     }
 
     /// Adds a resource with logical partitions of its own, to which the policy places entities from now on; what lives
@@ -225,7 +187,7 @@ impl Resolver {
                 resource.partitions
             )));
         }
-        self.map.add_resource(resource).await?;
+        self.map.with_timeout(MOVE_TIME_MAX).add_resource(resource).await?;
         // Whoever has added it wants to use it.
         self.view.renew().await
     }
@@ -282,7 +244,7 @@ impl Resolver {
     /// # Errors
     /// As [`refresh_every`](Resolver::refresh_every).
     pub async fn refresh(&self) -> Result<SourceStatus> {
-        self.map.refresh().await
+        self.map.with_timeout(MOVE_TIME_MAX).refresh().await
     }
 
     /// How old the copy of the source is, and what is wrong with the source.
@@ -331,7 +293,7 @@ impl Resolver {
     async fn place(&self, entity: Entity, resource: &str, placing: Placing) -> Result<()> {
         let entity = checked(entity)?;
         let shard = self.shard(&entity)?;
-        shard.place(vec![(entity, resource.to_owned())], placing).await
+        shard.with_timeout(MOVE_TIME_MAX).place(vec![(entity, resource.to_owned())], placing).await
     }
 
     fn shard(&self, entity: &Entity) -> Result<&ResolverShardRef> {

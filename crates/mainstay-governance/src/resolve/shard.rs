@@ -9,6 +9,7 @@ use super::chart::Chart;
 use super::entity::{Entity, spread, stored_name};
 use super::map::{MapChanged, ResolverMapRef};
 use super::policy::{Loads, Policy, choose, least_loaded};
+use super::resolver::MOVE_TIME_MAX;
 
 /// How many entities one shard can know.
 pub const ENTITIES_PER_SHARD_MAX: u64 = 1 << 20;
@@ -229,7 +230,8 @@ impl ResolverShardActor {
         if self.is_announcing {
             return Ok(());
         }
-        let (map, entities, last) = (self.map()?, self.unannounced.keys().cloned().collect(), *self.moves);
+        let map = self.map()?.with_timeout(MOVE_TIME_MAX);
+        let (entities, last) = (self.unannounced.keys().cloned().collect(), *self.moves);
         self.ctx.then(async move { (map.announce(entities).await, last) }, Self::announced)?;
         self.is_announcing = true;
         Ok(())

@@ -54,7 +54,7 @@ async fn the_cap_holds_for_all_processes_together_and_all_are_served() {
     }
     assert_eq!(gauge.done.load(Ordering::SeqCst), 300);
     let most = gauge.most.load(Ordering::SeqCst);
-    assert!(most <= LIMIT && most >= LIMIT - 2, "{most}");
+    assert!((LIMIT - 2..=LIMIT).contains(&most), "{most}");
 }
 
 #[tokio::test]

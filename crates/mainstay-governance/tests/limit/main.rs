@@ -9,6 +9,7 @@
 
 mod concurrency;
 mod rate;
+mod threads;
 
 use mainstay::testkit::TestNode;
 use mainstay_governance::limit;

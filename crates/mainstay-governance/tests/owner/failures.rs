@@ -63,7 +63,7 @@ async fn a_job_that_panics_or_takes_too_long_costs_the_handle_and_nothing_else()
     let node = start(&world, settings()).await;
     let journal = owner(&node, "journal");
     let error = journal.run(Job::Panic).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Fatal);
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
     assert!(error.to_string().contains("panicked: the driver has a bug"), "{error}");
     journal.run(Job::Note(1)).await.unwrap();
     let error = journal.run(Job::Hang).await.unwrap_err();

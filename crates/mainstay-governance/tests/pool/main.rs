@@ -5,10 +5,12 @@
 #[path = "../fake/mod.rs"]
 mod fake;
 
+mod batching;
 mod cap;
 mod failures;
 mod leases;
 mod picking;
+mod threads;
 
 use fake::{Fake, World};
 use mainstay::testkit::TestNode;

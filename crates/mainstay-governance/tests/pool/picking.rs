@@ -90,6 +90,9 @@ async fn a_look_at_a_pool_opens_nothing_and_says_what_there_is() {
     let open: Vec<_> = open.iter().filter(|member| member.state == OwnerState::Open).collect();
     assert_eq!((open.len(), open[0].jobs, open[0].fence.get()), (1, 1, 1));
     assert_eq!(open[0].breaker, BreakerState::Closed);
+    pool.with_timeout(Duration::MAX).run(Job::Note(2)).await.unwrap();
+    let error = pool.with_timeout(Duration::ZERO).run(Job::Note(3)).await.unwrap_err();
+    assert_eq!((error.kind(), world.numbers()), (ErrorKind::Timeout, vec![1, 2]));
     assert!(format!("{pool:?}").contains("ResourcePool(fake \"db\", 3 members as of version 1)"), "{pool:?}");
     assert_eq!(pool.lease().await.unwrap_err().kind(), ErrorKind::Invalid, "its callers coordinate it");
 }

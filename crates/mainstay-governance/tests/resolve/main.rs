@@ -11,6 +11,7 @@ mod defects;
 mod moves;
 mod policies;
 mod sources;
+mod threads;
 
 use std::time::Duration;
 

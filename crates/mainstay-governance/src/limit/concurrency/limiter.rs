@@ -64,7 +64,7 @@ impl ConcurrencyLimiter {
     /// ([`register`](crate::limit::register)); those of a call.
     pub async fn open(node: &impl Reach, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
-        let actor: ConcurrencyLimitingRef = node.reach(name.into())?;
+        let actor: ConcurrencyLimitingRef = node.services().actor(name)?;
         let events = actor.events::<SharesWanted>()?;
         let limit = actor.found(limit).await?;
         let bell = Arc::new(Notify::new());
@@ -187,11 +187,13 @@ async fn keep(shared: Arc<Shared>, in_use: Weak<Use>, mut events: Events<SharesW
         if !is_used && !has_news {
             break;
         }
-        if has_news && renew(&shared).await.is_break() {
-            return;
-        }
-        if shared.desk.lock().owes() {
-            continue;
+        if has_news {
+            match renew(&shared).await {
+                ControlFlow::Break(()) => return,
+                // What comes back is to be said at once.
+                ControlFlow::Continue(Heard::Yes) if shared.desk.lock().owes() => continue,
+                ControlFlow::Continue(_) => {}
+            }
         }
         let renewal = tokio::time::sleep(LEASE / RENEWALS_PER_LEASE);
         tokio::select! {
@@ -217,19 +219,28 @@ async fn wanted(events: &mut Events<SharesWanted>, holder: &str) {
     }
 }
 
-async fn renew(shared: &Arc<Shared>) -> ControlFlow<()> {
+/// Whether the actor has heard of a renewal.
+enum Heard {
+    Yes,
+    No,
+}
+
+async fn renew(shared: &Arc<Shared>) -> ControlFlow<(), Heard> {
     let asked = Instant::now();
     let report = shared.desk.lock().report();
     match shared.asking.renew(shared.holder.clone(), report).await {
         Ok(share) => {
             shared.desk.lock().receive(share, report, asked);
             Shared::serve(shared);
+            ControlFlow::Continue(Heard::Yes)
         }
         Err(error) if error.kind() == ErrorKind::Fatal => {
             shared.desk.lock().line.end(error.to_string());
-            return ControlFlow::Break(());
+            ControlFlow::Break(())
         }
-        Err(error) => tracing::warn!(limit = shared.name, ?error, "a share could not be renewed, will be tried again"),
+        Err(error) => {
+            tracing::warn!(limit = shared.name, ?error, "a share could not be renewed, will be tried again");
+            ControlFlow::Continue(Heard::No)
+        }
     }
-    ControlFlow::Continue(())
 }

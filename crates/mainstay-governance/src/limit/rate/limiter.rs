@@ -58,7 +58,7 @@ impl RateLimiter {
     /// As there.
     pub async fn open_with(node: &impl Reach, name: &str, limit: RateLimit, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
-        let actor: RateLimitingRef = node.reach(name.into())?;
+        let actor: RateLimitingRef = node.services().actor(name)?;
         let limit = actor.found(limit).await?;
         let pool = Pool::new(limit, settings.waiting_max, Instant::now());
         let holder = format!("{:032x}", rand::random::<u128>());

@@ -106,7 +106,7 @@ impl Pool {
         let is_low = waiting > left || (self.stock.used > 0 && left <= self.expected / 2);
         let is_due = now >= self.retry;
         let has_back = self.stock.done.iter().any(|(_, left)| *left > 0);
-        if (is_low && is_due) || has_back {
+        if (is_low || has_back) && is_due {
             let passed = now.saturating_duration_since(self.asked).max(Duration::from_millis(1));
             let speed = u128::from(self.stock.used).saturating_mul(AHEAD.as_nanos()) / passed.as_nanos();
             self.expected = u64::try_from(speed).unwrap_or(u64::MAX).clamp(1, self.limit.burst.div_ceil(2));
@@ -116,11 +116,11 @@ impl Pool {
             return Plan::Ask(Request { need, want, done: std::mem::take(&mut self.stock.done) });
         }
         let expiry = self.stock.grants.iter().map(|grant| grant.expires).min();
-        let retry = is_low.then_some(self.retry);
+        let retry = (is_low || has_back).then_some(self.retry);
         // What was used up is told with the next request, or at the end of its lease.
-        let report = (!self.stock.done.is_empty()).then_some(self.asked + LEASE);
+        let report = (!self.stock.done.is_empty()).then_some((self.asked + LEASE).max(self.retry));
         match report {
-            Some(at) if at <= now => {
+            Some(at) if at <= now && is_due => {
                 self.asked = now;
                 Plan::Ask(Request { done: std::mem::take(&mut self.stock.done), ..Request::default() })
             }

@@ -46,7 +46,7 @@ async fn take_and_die(pool: &ResourcePool<Slow>) -> (Grant, Ticket) {
 async fn run(pool: &ResourcePool<Slow>, ticket: Ticket, job: u64) -> Result<u64, Refusal> {
     let member = pool.shared.roster().seats()[0].member.clone();
     match member.run(ticket, job).await.unwrap() {
-        Ran::Done(reply) => Ok(reply),
+        Ran::Done(reply, _) => Ok(reply),
         Ran::Refused(_, refusal) => Err(refusal),
     }
 }

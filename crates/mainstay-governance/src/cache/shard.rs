@@ -1,0 +1,180 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use mainstay::actor::deferred;
+use mainstay::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::buffer::Buffer;
+use super::entries::{Entries, Found};
+use super::provision::CacheProvision;
+use super::settings::WriteMode;
+use super::source::CacheSource;
+
+mod reading;
+mod writing;
+
+/// How many may wait for one shard to be flushed; beyond is `Overloaded`.
+const FLUSHES_WAITING_MAX: usize = 4096;
+
+/// The timer by which values are refreshed ahead, and old ones go.
+const TIDY: &str = "tidy";
+
+/// The reminder by which what is buffered goes to the source.
+const FLUSH: &str = "flush";
+
+/// What a shard has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ShardStatus {
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
+    pub(crate) buffered: u64,
+}
+
+/// A share of the keys of a cache.
+#[interface]
+pub(crate) trait Caching<S: CacheSource> {
+    /// The value of a key, which is loaded if it is not here.
+    async fn get(&mut self, key: S::Key) -> Result<Deferred<Option<S::Value>>>;
+
+    /// Writes a value, or that there is none.
+    async fn put(&mut self, key: S::Key, value: Option<S::Value>) -> Result<Deferred<()>>;
+
+    /// Forgets what is here of a key, unless it is yet to be written.
+    async fn invalidate(&mut self, key: S::Key) -> Result<()>;
+
+    /// Answers when everything that was buffered before is with the source.
+    async fn flush(&mut self) -> Result<Deferred<()>>;
+
+    /// What there is.
+    async fn status(&self) -> Result<ShardStatus>;
+}
+
+#[derive(Actor)]
+#[actor(implements(Caching<S>), name = S::NAME)]
+pub(crate) struct CacheShardActor<S: CacheSource> {
+    provision: Provided<CacheProvision<S>>,
+    entries: Entries<S::Key, S::Value>,
+    loading: BTreeMap<S::Key, Loading<S::Value>>,
+    /// The keys that wait to be loaded.
+    queued: VecDeque<S::Key>,
+    loads: usize,
+    /// What is acknowledged and not with the source yet, as it is stored under names.
+    buffer: Buffer<S::Key, S::Value>,
+    /// Those who wait until what was buffered up to a version is with the source.
+    flushing: Vec<(u64, Responder<()>)>,
+    /// What is to go through to the source.
+    through: VecDeque<Write<S::Key, S::Value>>,
+    /// The writes that are on their way, if any are.
+    storing: Option<Storing<S::Key, S::Value>>,
+    ctx: Context,
+}
+
+/// A load that is under way or waits to be, for all who want it.
+struct Loading<V> {
+    callers: Vec<Responder<Option<V>>>,
+    /// True if what comes of it is older than something that was written or invalidated meanwhile.
+    is_superseded: bool,
+}
+
+struct Write<K, V> {
+    key: K,
+    value: Option<V>,
+    responder: Responder<()>,
+}
+
+/// A batch on its way to the source.
+enum Storing<K, V> {
+    Through(Vec<Write<K, V>>),
+    /// Keys with the versions that are being written.
+    Behind(Vec<(K, u64)>),
+}
+
+impl<S: CacheSource> Lifecycle for CacheShardActor<S> {
+    async fn activate(&mut self) -> Result<()> {
+        let settings = &self.provision.settings;
+        settings.check(S::SHARDS)?;
+        let share = |all: usize| (all / S::SHARDS.max(1) as usize).max(1);
+        self.entries = Entries::new(share(settings.entries_max), share(settings.bytes_max));
+        let tick = settings.refresh_ahead.unwrap_or(settings.fresh_for) / 2;
+        let tick = tick.max(Duration::from_millis(1));
+        self.ctx.set_timer(TIDY, tick, Some(tick), Self::tidy)?;
+        self.buffer = Buffer::restore(self.ctx.state())?;
+        Ok(())
+    }
+}
+
+impl<S: CacheSource> Caching<S> for CacheShardActor<S> {
+    async fn get(&mut self, key: S::Key) -> Result<Deferred<Option<S::Value>>> {
+        let (answer, responder) = deferred();
+        match self.known(&key) {
+            Found::Fresh(value) => responder.respond(Ok(value)),
+            _ => self.load(key, Some(responder))?,
+        }
+        Ok(answer)
+    }
+
+    async fn put(&mut self, key: S::Key, value: Option<S::Value>) -> Result<Deferred<()>> {
+        let (answer, responder) = deferred();
+        let settings = &self.provision.settings;
+        let buffered_max = settings.buffered_max / S::SHARDS.max(1) as usize;
+        match settings.writes {
+            WriteMode::Behind { flush_after } => {
+                self.put_behind(key, value, buffered_max, flush_after)?;
+                responder.respond(Ok(()));
+            }
+            // What was acknowledged earlier under another setting must not be lost if this fails, nor come after it.
+            WriteMode::Through if self.buffer.contains(&key) => {
+                let version = self.put_behind(key, value, buffered_max, settings.fresh_for)?;
+                self.flushing.push((version, responder));
+                self.store()?;
+            }
+            WriteMode::Through => {
+                if self.through.len() >= buffered_max {
+                    return Err(self.full(buffered_max));
+                }
+                self.through.push_back(Write { key, value, responder });
+                self.store()?;
+            }
+        }
+        Ok(answer)
+    }
+
+    async fn invalidate(&mut self, key: S::Key) -> Result<()> {
+        self.supersede(&key);
+        self.entries.remove(&key);
+        Ok(())
+    }
+
+    async fn flush(&mut self) -> Result<Deferred<()>> {
+        let (answer, responder) = deferred();
+        self.flushing.retain(|(_, responder)| !responder.is_abandoned());
+        if self.flushing.len() >= FLUSHES_WAITING_MAX {
+            return Err(overloaded(format!("{FLUSHES_WAITING_MAX} wait for a shard of {} to be flushed", S::NAME)));
+        }
+        self.buffer.try_all_again();
+        self.flushing.push((self.buffer.version(), responder));
+        self.answer_flushing();
+        self.store()?;
+        Ok(answer)
+    }
+
+    async fn status(&self) -> Result<ShardStatus> {
+        Ok(ShardStatus {
+            entries: self.entries.len() as u64,
+            bytes: self.entries.bytes() as u64,
+            buffered: self.buffer.len() as u64,
+        })
+    }
+}
+
+impl<S: CacheSource> Remindable for CacheShardActor<S> {
+    async fn remind(&mut self, _: Reminder) -> Result<()> {
+        self.buffer.try_all_again();
+        self.store()
+    }
+}
+
+fn overloaded(text: String) -> Error {
+    Error::new(ErrorKind::Overloaded, format!("{text}: slow down and retry"))
+}

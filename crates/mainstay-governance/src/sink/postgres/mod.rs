@@ -1,0 +1,92 @@
+//! Rows in a table of PostgreSQL, a batch at a time.
+//!
+//! A [`PostgresTable`] is a [`Resource`](crate::owner::Resource): an owner, or the members of a pool, hold one connection
+//! each, and a job is a batch of [rows](Row), written in one transaction. With a
+//! [`BatchExecutor`](crate::batch::BatchExecutor) before a [`ResourcePool`](crate::pool::ResourcePool), thousands of callers
+//! write through as many connections as the pool has members.
+//!
+//! ```no_run
+//! use mainstay::prelude::*;
+//! use mainstay_governance::owner::{OwnerRef, ResourceOwner};
+//! use mainstay_governance::sink::postgres::{PostgresTable, Row, Values};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Event {
+//!     id: i64,
+//!     text: String,
+//! }
+//!
+//! impl Row for Event {
+//!     const SERVICE: &'static str = "event-rows";
+//!     const COLUMNS: &'static [&'static str] = &["id", "text"];
+//!
+//!     fn put(&self, values: &mut Values<'_>) {
+//!         values.push(&self.id).push(&self.text);
+//!     }
+//! }
+//!
+//! # #[tokio::main]
+//! # async fn main() -> Result<()> {
+//! let events = PostgresTable::<Event>::new("host=localhost user=app", "events")?.once_by(&["id"])?;
+//! let node = ResourceOwner::serve(Node::builder(), events).start().await?;
+//! let events: OwnerRef<PostgresTable<Event>> = node.actor("events")?;
+//! events.run(vec![Event { id: 1, text: "one".into() }, Event { id: 2, text: "two".into() }]).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Once each
+//!
+//! With [`once_by`](PostgresTable::once_by) rows are known by a key, and a batch is *one* statement that leaves out those
+//! that are there already. Whatever becomes of the connection, the batch may be written again: its error is `Retry`. Without a
+//! key a batch is written by COPY in a transaction; if the connection goes away during the commit, nobody knows, and the
+//! error is `OutcomeUnknown`.
+//!
+//! # Never by two
+//!
+//! The table `mainstay_fences` has a row for every owner: `resource text primary key, fence bigint, backend integer,
+//! backend_start timestamptz`. An opening ends the session of the one before, makes its fencing token the highest, and is
+//! refused if there is a higher one. A batch reads and locks that row in its own transaction, and writes nothing if the token is
+//! not its own any more (`NotPrimary`). The lock makes a new opening wait until a batch that has begun is written or
+//! not, so that nothing is written by an older one after it.
+//!
+//! # How many connections
+//!
+//! A pool of n has n connections, and closing one waits until the server has let go of it. Each session shows whose it is and
+//! its token as `application_name`.
+//!
+//! The server may keep the session of a process that was killed for a moment longer: until it looks for its client, which
+//! it is told to do every second, or for a minute if the whole machine is gone. So that no more than n are open even then,
+//! give the user of the database a limit: `ALTER ROLE app CONNECTION LIMIT 5`. An owner that comes too early is refused with
+//! 53300, and opens again after a pause. With one more than n it gets in at once, and ends what is left of its predecessor.
+//!
+//! # What errors mean
+//!
+//! | of the server | kind | a batch is |
+//! |---|---|---|
+//! | connection lost, shutdown (57P01), too many (53300), serialization, deadlock | `Retry` (`OutcomeUnknown` in a commit without a key) | written again |
+//! | data and constraints (classes 22 and 23) | `Invalid`, `Conflict` for one that is unique | split, to find the row |
+//! | statement too long or too slow | `TooLarge`, `Timeout` | the callers' |
+//! | disk full | `StorageFull` | the callers' |
+//! | table, column, right that is missing | `Fatal` | the callers'; opened again |
+
+mod row;
+
+mod values;
+
+mod table;
+
+mod session;
+
+mod link;
+
+mod statements;
+
+mod failure;
+
+pub use row::Row;
+pub use session::PostgresSession;
+pub use table::PostgresTable;
+pub use tokio_postgres;
+pub use values::Values;

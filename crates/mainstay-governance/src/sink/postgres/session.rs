@@ -1,0 +1,238 @@
+use std::fmt;
+
+use futures_util::{SinkExt as _, future};
+use mainstay::{Error, ErrorKind, Result};
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Config, Statement};
+
+use super::Row;
+use super::failure::{Certainty, failure};
+use super::link::{Connector, Link};
+use super::statements::Names;
+use super::values::{Array, Column, copy_form, encode};
+use crate::owner::{Fence, Opening};
+
+/// Where openings wait for each other that all want to make the table of the fencing tokens: an advisory lock of our own.
+const MAKING_FENCES: i64 = 0x6d61_696e_7374_6179;
+
+/// Has the server notice soon when we are gone: while it works for us, or while a whole machine does not answer. Whoever runs
+/// the database, or gave the role or the connection a setting of its own, knows better; older servers lack some.
+const NOTICE_WHEN_WE_ARE_GONE: &str = "SELECT set_config(s.name, wanted.value, false) FROM pg_settings s JOIN (VALUES \
+    ('client_connection_check_interval', '1s'), ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), \
+    ('tcp_keepalives_count', '3')) wanted (name, value) USING (name) WHERE s.source = 'default'";
+
+/// An open connection to a table, with a fencing token.
+pub struct PostgresSession {
+    link: Link,
+    /// Whom the token belongs to, and the token.
+    resource: String,
+    fence: Fence,
+    number: i64,
+    types: Vec<Type>,
+    hold: Statement,
+    highest: Statement,
+    write: Write,
+    /// A batch was begun and has not come to an end: what the session is doing now, nobody knows.
+    is_busy: bool,
+}
+
+/// How rows are written.
+enum Write {
+    /// As they come, by COPY in a transaction.
+    Copy(Statement),
+    /// Those whose key is not there yet, by one statement.
+    Insert(Statement),
+}
+
+impl fmt::Debug for PostgresSession {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { resource, fence, is_busy, .. } = self;
+        let fields = (resource, fence, is_busy);
+        f.debug_tuple("PostgresSession").field(&fields).finish()
+    }
+}
+
+impl PostgresSession {
+    /// Connects, makes the token of the opening the highest, and learns what the table looks like.
+    pub(super) async fn open<R: Row>(
+        connector: &Connector,
+        mut config: Config,
+        names: &Names,
+        opening: &Opening,
+    ) -> Result<Self> {
+        let failed =
+            |cause| failure(&format!("opening {} for {}", names.table, opening.key), cause, Certainty::Repeatable);
+        let resource = format!("{}/{}", R::SERVICE, opening.key);
+        let number = i64::try_from(opening.fence.get()).map_err(|_| {
+            Error::fatal(format!("fencing token {} of {resource} is larger than a bigint", opening.fence))
+        })?;
+        config.application_name(application_name(&resource, opening.fence));
+        let link = Link::open(connector, config).await.map_err(failed)?;
+        let client = &link.client;
+        client.batch_execute(NOTICE_WHEN_WE_ARE_GONE).await.map_err(failed)?;
+        let raised = match raise(&link, names, &resource, number).await {
+            Err(cause) if cause.code() == Some(&tokio_postgres::error::SqlState::UNDEFINED_TABLE) => {
+                make_fences(&link, names).await.map_err(failed)?;
+                raise(&link, names, &resource, number).await
+            }
+            other => other,
+        };
+        let is_raised = raised.map_err(failed)?;
+        let highest = client.prepare(&names.highest()).await.map_err(failed)?;
+        let hold = client.prepare(&names.hold()).await.map_err(failed)?;
+        let types = client.prepare(&names.types()).await.map_err(failed)?;
+        let types: Vec<Type> = types.columns().iter().map(|column| column.type_().clone()).collect();
+        let write = match &names.key {
+            None => Write::Copy(client.prepare(&names.copy()).await.map_err(failed)?),
+            Some(key) => Write::Insert(client.prepare(&names.insert(key, &types)?).await.map_err(failed)?),
+        };
+        let fence = opening.fence;
+        let session = Self { link, resource, fence, number, types, hold, highest, write, is_busy: false };
+        if !is_raised {
+            return Err(session.stale().await);
+        }
+        // A batch of nothing: a right or a unique index that is missing is found out now.
+        session.send(&encode::<R>(&session.types, &[])?, 0).await?;
+        Ok(session)
+    }
+
+    /// Writes rows in one transaction, all or none, unless the token is stale.
+    pub(super) async fn write<R: Row>(&mut self, rows: &[R]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let columns = encode(&self.types, rows)?;
+        self.is_busy = true;
+        let result = self.send(&columns, rows.len()).await;
+        self.is_busy = false;
+        result
+    }
+
+    /// Says whether the server answers, and whether the token is still the highest.
+    pub(super) async fn check(&self) -> Result<()> {
+        match self.highest().await? {
+            Some(highest) if highest == self.fence => Ok(()),
+            _ => Err(self.stale().await),
+        }
+    }
+
+    /// Ends the session, and returns when the server has let go of it.
+    pub(super) async fn close(self) {
+        // Behind a batch that is stuck, taking leave would wait as well: it is cut off.
+        if !self.is_busy {
+            self.link.close().await;
+        }
+    }
+
+    async fn send(&self, columns: &[Column], rows: usize) -> Result<()> {
+        match &self.write {
+            Write::Copy(statement) => self.copy(statement, columns, rows).await,
+            Write::Insert(statement) => self.insert(statement, columns, rows).await,
+        }
+    }
+
+    async fn insert(&self, statement: &Statement, columns: &[Column], rows: usize) -> Result<()> {
+        let arrays: Vec<Array<'_>> = columns.iter().map(|column| Array { column, rows }).collect();
+        let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.resource, &self.number];
+        parameters.extend(arrays.iter().map(|array| array as &(dyn ToSql + Sync)));
+        let reply = self.link.client.query_one(statement, &parameters).await;
+        let reply = reply.map_err(|cause| self.failure(cause, Certainty::Repeatable))?;
+        if reply.get(0) { Ok(()) } else { Err(self.stale().await) }
+    }
+
+    async fn copy(&self, statement: &Statement, columns: &[Column], rows: usize) -> Result<()> {
+        let form = copy_form(columns, rows)?;
+        match self.copy_uncommitted(statement, form.freeze()).await {
+            Ok(()) => {
+                let committed = self.link.client.batch_execute("COMMIT").await;
+                committed.map_err(|cause| self.failure(cause, Certainty::Unknown))
+            }
+            Err(error) => {
+                // If this does not get through, the session is over, and the transaction with it.
+                let _ = self.link.client.batch_execute("ROLLBACK").await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn copy_uncommitted(&self, statement: &Statement, form: bytes::Bytes) -> Result<()> {
+        let client = &self.link.client;
+        let failed = |cause| self.failure(cause, Certainty::Repeatable);
+        let parameters: [&(dyn ToSql + Sync); 2] = [&self.resource, &self.number];
+        // Sent together, in this order.
+        let begun = future::try_join(client.batch_execute("BEGIN"), client.query_opt(&self.hold, &parameters));
+        let ((), held) = begun.await.map_err(failed)?;
+        if held.is_none() {
+            return Err(self.stale().await);
+        }
+        let mut sink = std::pin::pin!(client.copy_in(statement).await.map_err(failed)?);
+        sink.send(form).await.map_err(failed)?;
+        sink.finish().await.map_err(failed)?;
+        Ok(())
+    }
+
+    async fn highest(&self) -> Result<Option<Fence>> {
+        let row = self.link.client.query_opt(&self.highest, &[&self.resource]).await;
+        let row = row.map_err(|cause| self.failure(cause, Certainty::Repeatable))?;
+        // Only numbers that were tokens are stored.
+        Ok(row.map(|row| Fence::new(row.get::<_, i64>(0).unsigned_abs())))
+    }
+
+    /// Why the token is not the highest.
+    async fn stale(&self) -> Error {
+        match self.highest().await {
+            Err(error) => error,
+            Ok(Some(mut highest)) => match self.fence.admit(&mut highest) {
+                Err(stale) => stale,
+                Ok(()) => self.forgotten(),
+            },
+            Ok(None) => self.forgotten(),
+        }
+    }
+
+    fn forgotten(&self) -> Error {
+        let Self { resource, fence, .. } = self;
+        let message =
+            format!("the database has lost fencing token {fence} of {resource}: it is opened again, try again");
+        Error::new(ErrorKind::Fatal, message)
+    }
+
+    fn failure(&self, cause: tokio_postgres::Error, certainty: Certainty) -> Error {
+        failure(&format!("writing by {}", self.resource), cause, certainty)
+    }
+}
+
+/// Ends what an older opening has left and takes its place; false if there is a newer one.
+async fn raise(link: &Link, names: &Names, resource: &str, number: i64) -> Result<bool, tokio_postgres::Error> {
+    link.client.query_one(&names.evict(), &[&resource, &number]).await?;
+    Ok(link.client.query_opt(&names.raise(), &[&resource, &number]).await?.is_some())
+}
+
+async fn make_fences(link: &Link, names: &Names) -> Result<(), tokio_postgres::Error> {
+    // Even `IF NOT EXISTS` fails for one of two that come at the same time.
+    let make = format!("BEGIN; SELECT pg_advisory_xact_lock({MAKING_FENCES}); {}; COMMIT", names.create_fences());
+    link.client.batch_execute(&make).await
+}
+
+/// What the server shows of a session: whom it belongs to, and its token. The server cuts longer ones, and so the end
+/// would be lost, and shows only the printable letters of ASCII.
+fn application_name(resource: &str, fence: Fence) -> String {
+    const BYTES_MAX: usize = 63;
+    let token = format!(" #{fence}");
+    let shown = resource.chars().map(|letter| if matches!(letter, ' '..='~') { letter } else { '?' });
+    let mut name: String = shown.take(BYTES_MAX - token.len()).collect();
+    name.push_str(&token);
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_shows_its_resource_and_its_token_however_long_the_key() {
+        assert_eq!(application_name("event-rows/main/3", Fence::new(7)), "event-rows/main/3 #7");
+        let long = application_name(&"ä\0".repeat(100), Fence::new(u64::MAX));
+        assert!(long.len() == 63 && long.starts_with("????") && long.ends_with(" #18446744073709551615"), "{long}");
+    }
+}

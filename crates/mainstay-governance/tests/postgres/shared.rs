@@ -1,0 +1,66 @@
+//! One server for the tests that only need some.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use mainstay_governance::testkit::{PostgresOptions, PostgresServer};
+use tokio_postgres::Client;
+
+use crate::server::connect;
+
+/// Started by whoever is first. Nobody drops it: it goes when the process ends.
+static SERVER: OnceLock<PostgresServer> = OnceLock::new();
+
+/// So long a number of sessions may take to be reached before it counts as never.
+const TIME_MAX: Duration = Duration::from_secs(60);
+
+/// A database of a test's own on the server that all share.
+pub(crate) struct Database {
+    /// How the tables under test are reached: under a name of their own.
+    pub(crate) app: String,
+    /// Somebody who may look at and do everything.
+    pub(crate) admin: Client,
+}
+
+impl Database {
+    /// Makes one by the name of a test.
+    pub(crate) async fn new(name: &str) -> Self {
+        let start = || PostgresServer::start(PostgresOptions::default().with_max_connections(50)).unwrap();
+        let server = SERVER.get_or_init(start);
+        let everywhere = connect(&server.connection_string()).await.unwrap();
+        everywhere.batch_execute(&format!("CREATE ROLE {name} LOGIN")).await.unwrap();
+        everywhere.batch_execute(&format!("CREATE DATABASE {name} OWNER {name} TEMPLATE template0")).await.unwrap();
+        let admin = connect(&format!("{} dbname={name}", server.connection_string())).await.unwrap();
+        admin.batch_execute(&format!("GRANT ALL ON SCHEMA public TO {name}")).await.unwrap();
+        let app = format!("{} dbname={name}", server.connection_string_of(name));
+        admin.batch_execute(&format!("SET ROLE {name}")).await.unwrap();
+        Self { app, admin }
+    }
+
+    /// Runs statements.
+    pub(crate) async fn run(&self, statements: &str) {
+        self.admin.batch_execute(statements).await.unwrap();
+    }
+
+    /// One number.
+    pub(crate) async fn count(&self, query: &str) -> i64 {
+        self.admin.query_one(query, &[]).await.unwrap().get(0)
+    }
+
+    /// How many sessions the tables under test have.
+    pub(crate) async fn sessions(&self) -> i64 {
+        self.count("SELECT count(*) FROM pg_stat_activity WHERE usename = current_user AND application_name <> ''")
+            .await
+    }
+
+    /// Returns when the tables under test have so many sessions.
+    pub(crate) async fn until_sessions(&self, expected: i64) {
+        let reached = async {
+            while self.sessions().await != expected {
+                tokio::task::yield_now().await;
+            }
+        };
+        let reached = tokio::time::timeout(TIME_MAX, reached).await;
+        assert!(reached.is_ok(), "{} sessions, where {expected} were to be", self.sessions().await);
+    }
+}
