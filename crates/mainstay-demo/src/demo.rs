@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mainstay::prelude::*;
 use mainstay_governance::batch::durable::DurableWriter as _;
@@ -20,6 +20,12 @@ use crate::writer::{EventFiles, EventWriter, EventWriterRef, writers};
 
 /// How long the answer to an event is kept, for callers that send it again.
 const ANSWERS_KEPT: &str = "10m";
+
+/// How long a folder may be in use by a process that is ending.
+const IN_USE_MAX: Duration = Duration::from_secs(3);
+
+/// How often is looked whether it still is.
+const IN_USE_LOOK: Duration = Duration::from_millis(50);
 
 /// Runs the demo until everything is acknowledged or somebody stops it.
 ///
@@ -85,8 +91,21 @@ pub async fn run(options: Options) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// A node on the embedded default: everything below one folder, and no port.
+/// Starts the node, as soon as a process that was killed just now has let go of the folder.
 async fn start_node(folder: &Path) -> Result<Node> {
+    let begun = Instant::now();
+    loop {
+        match try_start(folder).await {
+            Err(error) if error.kind() == ErrorKind::Conflict && begun.elapsed() < IN_USE_MAX => {
+                tokio::time::sleep(IN_USE_LOOK).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+/// A node on the embedded default: everything below one folder, and no port.
+async fn try_start(folder: &Path) -> Result<Node> {
     let node = Node::builder().isolated().data_dir(folder.join("node"));
     let node = EventWriter::serve(resolve::register(node), EventFiles::below(&folder.join("csv")));
     let kept = format!("services.{}.idempotency_retention", EventFiles::NAME);

@@ -43,7 +43,7 @@ impl Latency {
 }
 
 fn place(time: Duration) -> usize {
-    let micros = (time.as_micros() as u64).max(1);
+    let micros = time.as_micros().clamp(1, u128::from(u32::MAX)) as u64;
     let doublings = u64::from(micros.ilog2());
     let step = ((micros << 6 >> doublings) - 64) * STEPS / 64;
     (doublings * STEPS + step).min(STEPS * DOUBLINGS - 1) as usize

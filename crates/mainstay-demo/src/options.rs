@@ -7,7 +7,7 @@ use clap::Parser;
 /// An event pipeline that keeps its word: workers, one durable writer per type of event, batched CSV files, and users that
 /// move between two resources while traffic runs. In the end it reads everything back and says what was proved.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "mainstay-demo", version, about, long_about = None)]
+#[command(name = "mainstay-demo", version)]
 pub struct Options {
     /// Where everything is kept. Start again with the same folder to go on from there; delete it to begin anew.
     #[arg(long, value_name = "FOLDER", default_value = "mainstay-demo-data")]

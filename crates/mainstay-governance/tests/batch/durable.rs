@@ -1,12 +1,14 @@
 //! Items that are acknowledged when they are stored. Defects of the buffered writer of the original (reference 3.5) have
 //! their tests here.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
 use mainstay_governance::batch::RetryPolicy;
-use mainstay_governance::batch::durable::{DurableBatch, DurableQueueRef, DurableSettings};
+use mainstay_governance::batch::durable::{DurableBatch, DurableQueueRef, DurableSettings, DurableWriter, Numbered};
+use mainstay_governance::owner::Opening;
 
 use crate::ledger::Ledger;
 
@@ -311,4 +313,52 @@ async fn settings_that_cannot_be_are_named_by_the_first_call() {
     let node = start(&ledger).await;
     let error = line(&node).append("x".into()).await.unwrap_err();
     assert!(format!("{error:?}").contains("items_max is 0"), "{error:?}");
+}
+
+/// An item that counts how often it is encoded.
+#[derive(Clone, serde::Deserialize)]
+struct Counted(u64);
+
+static ENCODED: AtomicU64 = AtomicU64::new(0);
+
+impl serde::Serialize for Counted {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        ENCODED.fetch_add(1, Ordering::Relaxed);
+        self.0.serialize(serializer)
+    }
+}
+
+/// Takes nothing for a long time.
+struct Away;
+
+impl DurableWriter for Away {
+    const NAME: &'static str = "away";
+    type Item = Counted;
+    type Handle = ();
+    type Mark = ();
+
+    async fn open(&self, _: &Opening) -> Result<()> {
+        Err(Error::new(ErrorKind::Retry, "nobody is there"))
+    }
+
+    async fn begin(&self, (): &mut ()) -> Result<()> {
+        Ok(())
+    }
+
+    async fn write(&self, (): &mut (), (): &(), _: &[Numbered<Counted>]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Reference 3.5: the original encodes its whole buffer for every event.
+#[tokio::test]
+async fn defect_3_5_an_item_is_encoded_once_however_full_the_line_is() {
+    const ITEMS: u64 = 300;
+    let node = TestNode::start(|node| DurableBatch::serve(node, Away)).await.unwrap();
+    let line: DurableQueueRef<Away> = node.actor("line").unwrap();
+    for number in 0..ITEMS {
+        line.append(Counted(number)).await.unwrap();
+    }
+    assert_eq!(line.status().await.unwrap().waiting, ITEMS);
+    assert_eq!(ENCODED.load(Ordering::Relaxed), ITEMS);
 }
