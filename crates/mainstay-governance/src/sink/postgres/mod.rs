@@ -7,11 +7,12 @@
 //!
 //! ```no_run
 //! use mainstay::prelude::*;
-//! use mainstay_governance::owner::{OwnerRef, ResourceOwner};
+//! use mainstay_governance::batch::{BatchExecutor, BatchSettings, RetryPolicy, SplitPolicy};
+//! use mainstay_governance::pool::ResourcePool;
 //! use mainstay_governance::sink::postgres::{PostgresTable, Row, Values};
 //! use serde::{Deserialize, Serialize};
 //!
-//! #[derive(Serialize, Deserialize)]
+//! #[derive(Clone, Serialize, Deserialize)]
 //! struct Event {
 //!     id: i64,
 //!     text: String,
@@ -28,10 +29,17 @@
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<()> {
-//! let events = PostgresTable::<Event>::new("host=localhost user=app", "events")?.once_by(&["id"])?;
-//! let node = ResourceOwner::serve(Node::builder(), events).start().await?;
-//! let events: OwnerRef<PostgresTable<Event>> = node.actor("events")?;
-//! events.run(vec![Event { id: 1, text: "one".into() }, Event { id: 2, text: "two".into() }]).await?;
+//! let table = PostgresTable::<Event>::new("host=localhost user=app", "events")?.once_by(&["id"])?;
+//! let node = ResourcePool::serve(Node::builder(), table).start().await?;
+//! let pool = ResourcePool::<PostgresTable<Event>>::open(&node, "events").await?;
+//! let settings = BatchSettings {
+//!     in_flight_max: 5, // as many as the pool has members
+//!     retry: RetryPolicy::attempts(10),
+//!     split: SplitPolicy::bisect(),
+//!     ..BatchSettings::default()
+//! };
+//! let events = BatchExecutor::start("events", pool, settings)?;
+//! events.submit(Event { id: 1, text: "written, once".into() }).await?;
 //! # Ok(())
 //! # }
 //! ```
