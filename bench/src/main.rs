@@ -22,6 +22,7 @@ mod table;
 mod actors;
 mod collections;
 mod foundations;
+mod governance;
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,6 +1,7 @@
 use crate::actors;
 use crate::collections;
 use crate::foundations;
+use crate::governance;
 use crate::outcome::Outcome;
 use crate::report::Report;
 use crate::settings::Settings;
@@ -38,6 +39,12 @@ pub(crate) const SECTIONS: &[Section] = &[
         about: "asks, activations and durable calls of actors, beside actor libraries",
         benches: actors::BENCHES,
         run: actors::run,
+    },
+    Section {
+        name: "governance",
+        about: "rows of many callers through few connections and files, beside what is written by hand",
+        benches: governance::BENCHES,
+        run: governance::run,
     },
 ];
 

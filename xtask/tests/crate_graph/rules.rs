@@ -101,6 +101,7 @@ const KEPT: &[Kept] = &[
         by: &["mainstay-node"],
         reason: "everybody counts through the facade, and one room decides where it goes",
     },
+    Kept { name: "deadpool", by: &["mainstay-bench"], reason: "it is a peer to measure against" },
     Kept { name: "fjall", by: &["mainstay-bench"], reason: "it is a peer to measure against" },
     Kept { name: "rusqlite", by: &["mainstay-bench"], reason: "it is a peer to measure against" },
     Kept { name: "rocksdb", by: &["mainstay-bench"], reason: "it is a peer to measure against" },

@@ -1,8 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
-use mainstay::actor::{WallTime, deferred, wall};
+use mainstay::actor::{WallTime, deferred};
 use mainstay::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -10,10 +9,10 @@ use tokio::time::Instant;
 use super::chart::Chart;
 use super::entity::Entity;
 use super::holders::{HOLDERS_MAX, Holders, Report};
-use super::resolver::MOVE_TIME_MAX;
 use super::resource::Resource;
-use super::shard::{Placing, ResolverShardRef, shard_id, shard_index};
-use super::source::{Catalog, SourceStatus, Sources};
+use super::source::SourceStatus;
+
+mod refreshing;
 
 /// The reminder by which a catalog is loaded.
 const REFRESH: &str = "refresh";
@@ -242,84 +241,4 @@ impl ResolverMapActor {
         self.look_after();
         self.look_later()
     }
-
-    fn source(&self) -> Result<Arc<Sources>> {
-        let sources = self.ctx.provided::<Sources>()?;
-        sources.named(self.name()).map(|_| ())?;
-        Ok(sources)
-    }
-
-    fn name(&self) -> &str {
-        self.ctx.id().as_text().unwrap_or_default()
-    }
-
-    fn status(&self) -> SourceStatus {
-        let age = self.refreshed.map(|at| wall().saturating_duration_since(at));
-        SourceStatus { age, refusal: self.refusal.clone() }
-    }
-
-    /// Begins to load the catalog, unless that is under way.
-    fn load(&mut self, responder: Option<Responder<SourceStatus>>) -> Result<()> {
-        let sources = self.source()?;
-        if let Some(waiting) = &mut self.loading {
-            waiting.retain(|responder| !responder.is_abandoned());
-            waiting.extend(responder);
-            return Ok(());
-        }
-        self.loading = Some(responder.into_iter().collect());
-        let (name, map) = (self.name().to_owned(), self.ctx.actor::<ResolverMapRef>(self.ctx.id())?);
-        let shards: Vec<ResolverShardRef> =
-            (0..self.chart.shards).map(|index| self.ctx.actor(shard_id(&name, index))).collect::<Result<_>>()?;
-        self.ctx.then(
-            async move {
-                let catalog = sources.named(&name)?.load().await?;
-                adopt(catalog, map, shards).await
-            },
-            Self::loaded,
-        )
-    }
-
-    async fn loaded(&mut self, outcome: Result<()>) -> Result<()> {
-        match outcome {
-            Ok(()) => {
-                *self.refreshed = Some(wall());
-                self.refusal = None;
-            }
-            Err(error) => {
-                let age_s = self.status().age.map(|age| age.as_secs());
-                tracing::warn!(
-                    resolver = self.name(),
-                    ?error,
-                    age_s,
-                    "the source could not be copied: answering from the last good copy"
-                );
-                self.refusal = Some(error.to_string());
-            }
-        }
-        let status = self.status();
-        for responder in self.loading.take().into_iter().flatten() {
-            responder.respond(Ok(status.clone()));
-        }
-        Ok(())
-    }
-}
-
-/// Makes a catalog hold: its resources are there, and its entities on them.
-async fn adopt(catalog: Catalog, map: ResolverMapRef, shards: Vec<ResolverShardRef>) -> Result<()> {
-    catalog.check()?;
-    for resource in catalog.resources {
-        map.with_timeout(MOVE_TIME_MAX).add_resource(resource).await?;
-    }
-    let mut batches = vec![Vec::new(); shards.len()];
-    for (entity, resource) in catalog.entities {
-        if let Some(batch) = batches.get_mut(shard_index(&entity, shards.len())) {
-            batch.push((entity, resource));
-        }
-    }
-    for (shard, batch) in shards.iter().zip(batches) {
-        for chunk in batch.chunks(super::shard::PLACED_TOGETHER_MAX) {
-            shard.with_timeout(MOVE_TIME_MAX).place(chunk.to_vec(), Placing::Adopt).await?;
-        }
-    }
-    Ok(())
 }

@@ -83,6 +83,7 @@ mod guard;
 mod moved;
 mod policy;
 mod resolution;
+mod settings;
 mod source;
 
 mod chart;
@@ -103,8 +104,9 @@ pub use holders::HOLDERS_MAX;
 pub use moved::Moved;
 pub use policy::Policy;
 pub use resolution::{Resolution, Ticket};
-pub use resolver::{MOVES_FOLLOWED_MAX, RESOLVER_NAME_BYTES_MAX, Resolver, ResolverSettings};
+pub use resolver::{MOVES_FOLLOWED_MAX, RESOLVER_NAME_BYTES_MAX, Resolver};
 pub use resource::{PARTITIONS_PER_RESOURCE_DEFAULT, RESOURCE_TEXT_BYTES_MAX, Resource};
+pub use settings::ResolverSettings;
 pub use shard::ENTITIES_PER_SHARD_MAX;
 pub use sight::Pass;
 pub use source::{CATALOG_ENTITIES_MAX, Catalog, ResolutionSource, SOURCE_LOAD_TIME_MAX, SourceStatus, Sources};

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +12,7 @@ use super::moved::Moved;
 use super::policy::Policy;
 use super::resolution::Resolution;
 use super::resource::Resource;
+use super::settings::ResolverSettings;
 use super::shard::{Placing, ResolverShardRef, shard_id, shard_index};
 use super::sight::Pass;
 use super::source::SourceStatus;
@@ -27,47 +27,6 @@ pub const RESOLVER_NAME_BYTES_MAX: usize = 256;
 
 /// How long a move may take: longer than any lease.
 pub(super) const MOVE_TIME_MAX: Duration = Duration::from_secs(120);
-
-/// How a resolver is used from here.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResolverSettings {
-    /// How many actors share the entities. It is decided when the resolver is opened first, and stays.
-    pub shards: u32,
-    /// What becomes of entities that nobody knows.
-    pub policy: Policy,
-    /// How long this process may rely on what it knows without hearing from the map. A move waits for a process that is
-    /// gone for a quarter longer than this.
-    pub lease: Duration,
-    /// How many entities this process remembers.
-    pub remembered_max: usize,
-}
-
-impl Default for ResolverSettings {
-    fn default() -> Self {
-        Self { shards: 16, policy: Policy::Refuse, lease: Duration::from_secs(3), remembered_max: 100_000 }
-    }
-}
-
-impl ResolverSettings {
-    /// How many shards there may be.
-    pub const SHARDS: RangeInclusive<u32> = 1..=1024;
-
-    /// How long a lease may be.
-    pub const LEASES: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(60);
-
-    fn check(&self) -> Result<()> {
-        if !Self::SHARDS.contains(&self.shards) {
-            return Err(Error::invalid(format!("shards is {}: use 1 to {}", self.shards, Self::SHARDS.end())));
-        }
-        if !Self::LEASES.contains(&self.lease) {
-            return Err(Error::invalid(format!("lease is {:?}: use 50 ms to 60 s", self.lease)));
-        }
-        if self.remembered_max == 0 {
-            return Err(Error::invalid("remembered_max is 0: use at least 1"));
-        }
-        Ok(())
-    }
-}
 
 /// Finds out which resource an entity lives on, and moves what lives there while it is in use. Cheap to clone: open one
 /// for a process, and share it. See the [module](super) for what it guarantees.

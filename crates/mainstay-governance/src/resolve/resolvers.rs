@@ -4,7 +4,8 @@ use std::fmt;
 use mainstay::{Context, Result, WorkerContext};
 use tokio::sync::Mutex;
 
-use super::resolver::{Resolver, ResolverSettings};
+use super::resolver::Resolver;
+use super::settings::ResolverSettings;
 use crate::reach::Reach;
 
 /// The resolvers that the actors and workers of one node share: each is a holder, and a holder for every actor would be

@@ -16,13 +16,13 @@ use crate::{Pool, of_size, open, start_pool};
 const CALLERS: u64 = 200;
 
 /// Callers that go on until they are told to stop, each job with a number of its own.
-struct Load {
+pub(crate) struct Load {
     is_over: Arc<AtomicBool>,
     callers: Vec<JoinHandle<Vec<u64>>>,
 }
 
 impl Load {
-    fn start(pool: &Pool, numbers: &Arc<AtomicU64>) -> Self {
+    pub(crate) fn start(pool: &Pool, numbers: &Arc<AtomicU64>) -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let callers = (0..CALLERS).map(|caller| {
             let (pool, numbers, is_over) = (pool.clone(), numbers.clone(), is_over.clone());
@@ -56,7 +56,7 @@ impl Load {
     }
 
     /// The numbers that were acknowledged.
-    async fn stop(self) -> Vec<u64> {
+    pub(crate) async fn stop(self) -> Vec<u64> {
         self.is_over.store(true, Ordering::Relaxed);
         let mut acknowledged = Vec::new();
         for caller in self.callers {
@@ -66,7 +66,7 @@ impl Load {
     }
 }
 
-fn assert_each_once(world: &World, acknowledged: &[u64]) {
+pub(crate) fn assert_each_once(world: &World, acknowledged: &[u64]) {
     let done = world.numbers();
     let each: BTreeSet<u64> = done.iter().copied().collect();
     assert_eq!(each.len(), done.len(), "something was done twice");

@@ -10,6 +10,7 @@ mod cap;
 mod failures;
 mod leases;
 mod picking;
+mod threads;
 
 use fake::{Fake, World};
 use mainstay::testkit::TestNode;

@@ -1,6 +1,7 @@
 //! One server for the tests that only need some.
 
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use mainstay_governance::testkit::{PostgresOptions, PostgresServer};
 use tokio_postgres::Client;
@@ -9,6 +10,9 @@ use crate::server::connect;
 
 /// Started by whoever is first. Nobody drops it: it goes when the process ends.
 static SERVER: OnceLock<PostgresServer> = OnceLock::new();
+
+/// So long a number of sessions may take to be reached before it counts as never.
+const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// A database of a test's own on the server that all share.
 pub(crate) struct Database {
@@ -51,8 +55,12 @@ impl Database {
 
     /// Returns when the tables under test have so many sessions.
     pub(crate) async fn until_sessions(&self, expected: i64) {
-        while self.sessions().await != expected {
-            tokio::task::yield_now().await;
-        }
+        let reached = async {
+            while self.sessions().await != expected {
+                tokio::task::yield_now().await;
+            }
+        };
+        let reached = tokio::time::timeout(TIME_MAX, reached).await;
+        assert!(reached.is_ok(), "{} sessions, where {expected} were to be", self.sessions().await);
     }
 }

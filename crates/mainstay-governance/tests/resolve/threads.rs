@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 
 const ENTITY: i64 = 7;
 
-/// How often the entity is moved.
-const MOVES: u64 = 50;
+/// How often the partition of the entity is moved.
+const MOVES: u64 = 30;
 
 /// Where the entity is, and how often that has begun or ended to change: even while it does not.
 #[derive(Default)]
@@ -60,6 +60,7 @@ async fn nothing_begins_at_the_old_home_on_any_thread_once_a_move_has_returned()
         mover.add_resource(Resource::new(name)).await.unwrap();
     }
     mover.assign(ENTITY, "db1").await.unwrap();
+    let partition = mover.resolve(ENTITY).await.unwrap().partition;
     let truth = Arc::new(Truth::default());
     *truth.home.lock() = (0, "db1");
     let mut tasks = Vec::new();
@@ -69,7 +70,7 @@ async fn nothing_begins_at_the_old_home_on_any_thread_once_a_move_has_returned()
     for round in 0..MOVES {
         let target = if round % 2 == 0 { "db2" } else { "db1" };
         truth.begin();
-        mover.move_entity(ENTITY, target).await.unwrap();
+        mover.move_partition(partition, target).await.unwrap();
         truth.end(target);
         // Until somebody has looked, so that every move is followed.
         let checked = truth.checked.load(Ordering::SeqCst);

@@ -46,14 +46,6 @@ impl Row for Event {
     }
 }
 
-struct Through(ResourcePool<PostgresTable<Event>>);
-
-impl mainstay_governance::batch::BatchWriter<Event> for Through {
-    async fn write(&self, events: &[Event]) -> Result<Vec<()>> {
-        self.0.run(events.to_vec()).await
-    }
-}
-
 /// In one piece, and past the buffer of the process: what is not written is not acknowledged.
 fn print(line: &str) {
     let mut out = std::io::stdout().lock();
@@ -92,7 +84,7 @@ async fn run(folder: &Path, database: &str) -> Result<()> {
     let builder = Node::builder().isolated().data_dir(folder.join("node"));
     let node = ResourcePool::serve(builder, table(database)?).start().await?;
     let pool = ResourcePool::<PostgresTable<Event>>::open(&node, "events").await?;
-    let batch = BatchExecutor::start("events", Through(pool.clone()), batches())?;
+    let batch = BatchExecutor::start("events", pool.clone(), batches())?;
     obey(pool);
 
     let acknowledged = std::fs::read_to_string(acknowledged_file(folder)).unwrap();
