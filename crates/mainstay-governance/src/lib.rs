@@ -2,7 +2,7 @@
 //!
 //! A database takes a few hundred connections, a file one writer, an account a certain number of requests per second,
 //! while the callers are tens of thousands. This crate puts actors between the two: each owns what there is little of, and
-//! the callers go through it. It is built on the public API of [`mainstay`] alone.
+//! the callers go through it. It is built on the public API of [`mainstay`] alone. The [guide] teaches it from the problem up.
 //!
 //! | to | use |
 //! |---|---|
@@ -17,6 +17,8 @@
     clippy::disallowed_methods,
     reason = "built as an application is: its tasks and its clock are tokio's, which the test kit can stop and pause"
 )]
+
+pub mod guide;
 
 pub mod batch;
 pub mod cache;
