@@ -12,11 +12,13 @@ use super::account::Account;
 /// Waits in the background for the name of a signal, which it sends to the server, and becomes the server in the foreground.
 ///
 /// If we are gone without having sent one, however that came about, the pipe ends: then nobody needs the server any more,
-/// nor its folders, which are the arguments before the `--`.
+/// nor its folders, which are the arguments before the `--`. What ends a whole group of processes does not end the guard, who
+/// has to clear up then.
 const GUARDED: &str = r#"
 exec 3<&0 </dev/null
 server=$$
 (
+    trap '' HUP INT TERM
     if read -r signal <&3; then
         kill -s "$signal" "$server"
     else
