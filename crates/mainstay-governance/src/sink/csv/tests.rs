@@ -239,7 +239,7 @@ async fn rows_with_other_columns_begin_the_next_file() {
 async fn keys_that_are_no_names_stay_in_the_folder() {
     let outside = tempfile::tempdir().unwrap();
     let folder = outside.path().join("csv");
-    let keys = ["../../etc/passwd", "/tmp/x", "CON", "con", "", "a/b", "a%2fb", "ünï", &"k".repeat(1000)];
+    let keys = ["../../etc/passwd", "/etc/x", "CON", "con", "", "a/b", "a%2fb", "ünï", &"k".repeat(1000)];
     for key in keys {
         let sink = CsvSink::open(CsvSettings::in_folder(&folder), key, Fence::new(1)).await.unwrap();
         sink.append(&events(0..1)).await.unwrap();
