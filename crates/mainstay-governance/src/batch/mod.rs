@@ -45,7 +45,7 @@
 //! # What must not be lost
 //!
 //! What waits here is in memory: a caller that has not been answered must expect that its item is not written. The
-//! [durable](durable) variant acknowledges an item when it is stored, and writes it later, whatever happens.
+//! [durable] variant acknowledges an item when it is stored, and writes it later, whatever happens.
 
 mod cell;
 pub mod durable;
