@@ -51,5 +51,5 @@ async fn append(ctx: &WorkerContext, resource: &str, event: Event) -> Result<()>
 
 /// How users are resolved.
 pub fn resolver_settings() -> ResolverSettings {
-    ResolverSettings { policy: Policy::LeastLoaded, lease: Duration::from_secs(1), ..ResolverSettings::default() }
+    ResolverSettings { policy: Policy::LeastLoaded, lease: Duration::from_secs(3), ..ResolverSettings::default() }
 }

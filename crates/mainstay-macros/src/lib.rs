@@ -47,8 +47,9 @@ pub fn interface(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// Fields that are collections are opened under the name of the field (`#[service(name = "…")]` gives another), a
-/// `StateManager` and a `ServiceContext` are given, a `Provided<T>` is what the node was given, and every other field is `Default::default()`. What a field is follows
-/// from the name of its type; `#[service(collection)]` and `#[service(default)]` say so where that name is your own.
+/// `StateManager` and a `ServiceContext` are given, a `Provided<T>` is what the node was given, and every other field is
+/// `Default::default()`. What a field is follows from the name of its type; `#[service(collection)]` and
+/// `#[service(default)]` say so where that name is your own.
 #[proc_macro_derive(Service, attributes(service))]
 pub fn derive_service(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
@@ -67,11 +68,13 @@ pub fn derive_service(item: TokenStream) -> TokenStream {
 /// ```
 ///
 /// A `State<T>` or `Paged<T>` field is stored under the name of the field (`#[actor(name = "…")]` gives another, so that a field
-/// can be renamed), a `Context` is given, a `Provided<T>` is what the node was given, and every other field is `Default::default()` and lives as long as the activation.
-/// What a field is follows from the name of its type; `#[actor(state)]` and `#[actor(default)]` say so where that name is
-/// your own.
+/// can be renamed), a `Context` is given, a `Provided<T>` is what the node was given, and every other field is
+/// `Default::default()` and lives as long as the activation. What a field is follows from the name of its type;
+/// `#[actor(state)]` and `#[actor(default)]` say so where that name is your own.
 ///
-/// An actor that implements `Lifecycle` or `Remindable` is found to do so; the attribute does not mention it.
+/// An actor that implements `Lifecycle` or `Remindable` is found to do so; the attribute does not mention it. One that is
+/// generic is looked at once for all its types: implement them with the very bounds of the struct, because what is implemented
+/// for some of the types only is not found.
 #[proc_macro_derive(Actor, attributes(actor))]
 pub fn derive_actor(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);

@@ -44,7 +44,7 @@ impl Node {
     }
 
     pub(crate) fn new(host: Host, directory: Arc<Directory>, settings: Settings) -> Self {
-        let services = Services::new(directory.clone());
+        let services = directory.services(directory.clone());
         let host = Mutex::new(Some(host));
         let inner = Arc::new(Inner {
             directory,

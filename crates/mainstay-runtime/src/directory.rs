@@ -220,7 +220,7 @@ impl Directory {
     }
 
     /// The services that a router leads to, as an object of this directory sees them.
-    fn services(&self, router: Arc<dyn Router>) -> Services {
+    pub fn services(&self, router: Arc<dyn Router>) -> Services {
         Services::new(router).with_provisions(self.provisions.clone())
     }
 

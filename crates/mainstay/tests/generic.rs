@@ -169,4 +169,5 @@ async fn services_and_workers_are_given_it_too() {
     let node = TestNode::start(set_up).await.unwrap();
     assert_eq!(node.service::<GreetingRef>(()).unwrap().greet().await.unwrap(), "hello 3");
     assert_eq!(node.worker::<GreetingRef>().unwrap().greet().await.unwrap(), "HELLO");
+    assert_eq!(*node.services().provided::<u8>().unwrap(), 3);
 }

@@ -4,6 +4,7 @@ use mainstay::{Error, ErrorKind, Result};
 
 use super::settings::CacheSettings;
 use super::source::CacheSource;
+use crate::owner::guarded::{Guarded, guarded};
 
 /// The longest wait between two tries.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
@@ -30,12 +31,13 @@ impl<S: CacheSource> CacheProvision<S> {
         let mut pause = retry_pause;
         let mut tried = 1;
         loop {
-            let outcome = match tokio::time::timeout(source_timeout, attempt()).await {
-                Ok(outcome) => outcome,
-                Err(_) => Err(Error::new(
+            let outcome = match guarded(source_timeout, async { attempt().await }).await {
+                Guarded::Ended(outcome) => outcome,
+                Guarded::Late => Err(Error::new(
                     ErrorKind::Timeout,
                     format!("the source {} took longer than {source_timeout:?} (source_timeout)", S::NAME),
                 )),
+                Guarded::Panicked(panic) => Err(Error::fatal(format!("the source {} panicked: {panic}", S::NAME))),
             };
             match outcome {
                 Err(error) if error.is_retryable() && tried < attempts => {

@@ -2,6 +2,10 @@ use std::time::Duration;
 
 use mainstay::{Error, Result};
 
+/// The shortest and the longest time that can be set.
+const TIME_MIN: Duration = Duration::from_millis(1);
+const TIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
 /// How a cache behaves. Sizes are for the whole cache, which its shards have in equal parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CacheSettings {
@@ -93,8 +97,10 @@ impl CacheSettings {
             ("source_timeout", Some(self.source_timeout)),
         ];
         for (name, value) in durations {
-            if value.is_some_and(|value| value < Duration::from_millis(1)) {
-                return Err(Error::invalid(format!("{name} of the cache is {value:?}: use at least 1 ms")));
+            if value.is_some_and(|value| !(TIME_MIN..=TIME_MAX).contains(&value)) {
+                return Err(Error::invalid(format!(
+                    "{name} of the cache is {value:?}: use {TIME_MIN:?} to {TIME_MAX:?}"
+                )));
             }
         }
         if self.refresh_ahead.is_some_and(|ahead| ahead >= self.fresh_for) {

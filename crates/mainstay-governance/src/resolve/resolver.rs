@@ -120,10 +120,29 @@ impl Resolver {
         F: Fn(Resolution) -> Running,
         Running: Future<Output = Result<T>>,
     {
-        let entity = checked(entity.into())?;
+        self.follow(checked(entity.into())?, None, call).await
+    }
+
+    /// [`with`](Resolver::with) for an entity that belongs to a region: one that is not known yet is put on a resource of it.
+    ///
+    /// # Errors
+    /// As [`with`](Resolver::with).
+    pub async fn with_in<T, F, Running>(&self, entity: impl Into<Entity>, region: &str, call: F) -> Result<T>
+    where
+        F: Fn(Resolution) -> Running,
+        Running: Future<Output = Result<T>>,
+    {
+        self.follow(checked(entity.into())?, Some(region), call).await
+    }
+
+    async fn follow<T, F, Running>(&self, entity: Entity, region: Option<&str>, call: F) -> Result<T>
+    where
+        F: Fn(Resolution) -> Running,
+        Running: Future<Output = Result<T>>,
+    {
         let mut refusal = None;
         for _ in 0..MOVES_FOLLOWED_MAX {
-            let resolution = self.find(entity.clone(), None).await?;
+            let resolution = self.find(entity.clone(), region).await?;
             let outcome = match self.begin(&resolution).await {
                 Ok(_pass) => call(resolution).await,
                 Err(error) => Err(error),

@@ -42,7 +42,6 @@ impl View {
         remembered_max: usize,
     ) -> Result<Arc<Self>> {
         let holder = format!("{:032x}", rand::random::<u128>());
-        let map = map.with_timeout(lease);
         // Before attaching, so that no change goes unheard.
         let events = map.events::<MapChanged>()?;
         let asked = Instant::now();

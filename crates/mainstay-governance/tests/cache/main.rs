@@ -35,6 +35,8 @@ struct Inner {
     failures: u64,
     /// How much longer an answer to a load takes.
     slow: Duration,
+    /// How many calls panic first.
+    panics: u64,
     /// What it never takes.
     poison: Option<i64>,
 }
@@ -49,6 +51,11 @@ impl Table {
     async fn arrive(&self) -> Result<()> {
         tokio::time::sleep(LATENCY).await;
         let mut inner = self.inner.lock();
+        if inner.panics > 0 {
+            inner.panics -= 1;
+            drop(inner);
+            panic!("the driver of the table is broken");
+        }
         if inner.failures > 0 {
             inner.failures -= u64::from(inner.failures != DOWN);
             return Err(Error::new(ErrorKind::Retry, "the table is down"));

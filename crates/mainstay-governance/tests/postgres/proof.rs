@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use tokio_postgres::Client;
 use tokio_postgres::error::SqlState;
 
-use crate::server::connect;
+use crate::server::{connect, connect_in_the_end};
 use callers::{Callers, EVENTS_EACH};
 use sampler::Sampler;
 
@@ -29,7 +29,7 @@ const MAX_CONNECTIONS: u32 = 12;
 const ASKING_AT_ONCE: usize = 16;
 
 /// So long everything may take before it counts as stuck.
-const TIME_MAX: Duration = Duration::from_secs(240);
+const TIME_MAX: Duration = Duration::from_secs(900);
 
 /// How long to wait before looking again at what cannot be waited for.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -137,9 +137,12 @@ async fn go_through_everything(server: &mut PostgresServer, sampler: &Sampler) {
     callers.until_acknowledged(&mut node, 0.70).await;
 
     restart(server, Stop::Immediate);
-    callers.until_acknowledged(&mut node, 0.85).await;
+    callers.until_acknowledged(&mut node, 0.80).await;
+    // So that it cannot end before it is killed.
+    let lock = lock_events(server).await;
     callers.kill(node).await;
     node = start(server, &callers);
+    drop(lock);
     callers.until_acknowledged(&mut node, 1.0).await;
     node.end().await;
     sampler.until_seen(0).await;
@@ -152,7 +155,7 @@ fn has_refused(server: &PostgresServer) -> bool {
 
 /// Lets no batch be written until what it returns is dropped.
 async fn lock_events(server: &PostgresServer) -> Client {
-    let admin = connect(&server.connection_string()).await.unwrap();
+    let admin = connect_in_the_end(&server.connection_string()).await;
     admin.batch_execute("BEGIN; LOCK TABLE events IN ACCESS EXCLUSIVE MODE").await.unwrap();
     admin
 }
@@ -164,7 +167,7 @@ fn restart(server: &mut PostgresServer, how: Stop) {
 
 /// Every event that was acknowledged is there, once, and nothing else.
 async fn check_rows(server: &PostgresServer) {
-    let admin = connect(&server.connection_string()).await.unwrap();
+    let admin = connect_in_the_end(&server.connection_string()).await;
     let query = "SELECT caller, number, count(*) FROM events GROUP BY caller, number ORDER BY caller, number";
     let rows = admin.query(query, &[]).await.unwrap();
     let found = rows.iter().map(|row| (row.get::<_, i32>(0), row.get::<_, i32>(1), row.get::<_, i64>(2)));

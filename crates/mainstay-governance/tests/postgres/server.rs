@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use mainstay::ErrorKind;
 use mainstay_governance::testkit::{PostgresOptions, PostgresServer, Stop};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
 /// Tells the test binary, started once more, that it is the one that dies with its server.
@@ -19,6 +20,17 @@ pub(crate) async fn connect(connection_string: &str) -> Result<Client, tokio_pos
         let _ = connection.await;
     });
     Ok(client)
+}
+
+/// A client of the administrator, once the database has a place for it: sessions that have ended take a moment to go.
+pub(crate) async fn connect_in_the_end(connection_string: &str) -> Client {
+    loop {
+        match connect(connection_string).await {
+            Ok(client) => return client,
+            Err(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => tokio::task::yield_now().await,
+            Err(error) => panic!("the administrator cannot connect: {error:?}"),
+        }
+    }
 }
 
 async fn count(server: &PostgresServer) -> i64 {

@@ -62,6 +62,8 @@ async fn who_is_placed_in_a_region_gets_a_resource_there_and_other_regions_are_a
         let resolution = users.resolve_in(entity, region).await.unwrap();
         assert_eq!(resolution.resource.region.as_deref(), Some(region));
     }
+    let region = users.with_in(50, "us", async |resolution| Ok(resolution.resource.region)).await.unwrap();
+    assert_eq!(region.as_deref(), Some("us"));
     let error = users.resolve_in(99, "asia").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("no resource in region \"asia\""), "{error}");

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use mainstay::prelude::*;
 use mainstay_governance::resolve::{self, Resolver, ResolverSettings, Resource};
 use parking_lot::Mutex;
+use tokio::task::JoinHandle;
 
 const ENTITY: i64 = 7;
 
@@ -63,7 +64,7 @@ async fn nothing_begins_at_the_old_home_on_any_thread_once_a_move_has_returned()
     let partition = mover.resolve(ENTITY).await.unwrap().partition;
     let truth = Arc::new(Truth::default());
     *truth.home.lock() = (0, "db1");
-    let mut tasks = Vec::new();
+    let mut tasks: Vec<JoinHandle<()>> = Vec::new();
     for _ in 0..4 {
         tasks.push(tokio::spawn(use_entity(open().await.unwrap(), truth.clone())));
     }
@@ -75,6 +76,7 @@ async fn nothing_begins_at_the_old_home_on_any_thread_once_a_move_has_returned()
         // Until somebody has looked, so that every move is followed.
         let checked = truth.checked.load(Ordering::SeqCst);
         while truth.checked.load(Ordering::SeqCst) < checked + 4 {
+            assert!(!tasks.iter().any(JoinHandle::is_finished), "they look until they are told");
             tokio::task::yield_now().await;
         }
     }

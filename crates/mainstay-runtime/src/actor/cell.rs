@@ -2,6 +2,7 @@ pub(crate) mod removal;
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -145,7 +146,13 @@ impl<T: Actor> ActorCell<T> {
     pub(crate) fn drain(self: &Arc<Self>, cx: &mut Context<'_>) {
         for _ in 0..DRAINED_MAX {
             let Some(mut turn) = self.next() else { return };
-            if turn.as_mut().poll(cx).is_pending() {
+            let Ok(polled) = catch_unwind(AssertUnwindSafe(|| turn.as_mut().poll(cx))) else {
+                // Nothing of an application runs here that is not caught before. It must not become the fault of whoever
+                // carries it out, and its caller is told when it is dropped.
+                tracing::error!(actor = %self.site, "a turn panicked outside of its method");
+                continue;
+            };
+            if polled.is_pending() {
                 let cell = self.clone();
                 drop(self.site.hall.scope.spawn(async move {
                     turn.await;
@@ -488,9 +495,13 @@ impl<T: Actor> Held<T> {
 impl<T: Actor> Drop for Held<T> {
     fn drop(&mut self) {
         // A turn that is cut short leaves an object that nobody knows the state of.
-        if !self.is_returned {
-            self.spoil();
-            self.put_back();
+        if self.is_returned {
+            return;
+        }
+        self.spoil();
+        // Those who wait are not to be forgotten. Where no runtime is left, nobody waits.
+        if self.put_back() && tokio::runtime::Handle::try_current().is_ok() {
+            drop(self.cell.site.hall.scope.spawn(self.cell.clone().drained()));
         }
     }
 }

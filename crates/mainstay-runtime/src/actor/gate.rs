@@ -326,7 +326,7 @@ impl Hold {
 }
 
 /// What a turn is told that ran on changes which were not committed.
-fn stale(site: &Site) -> Error {
+pub(crate) fn stale(site: &Site) -> Error {
     Error::new(
         ErrorKind::Retry,
         format!(

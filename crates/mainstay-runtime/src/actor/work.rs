@@ -173,6 +173,11 @@ impl<T: Actor> ActorTurn<T> {
 
     /// Activates the actor, and looks for the answer that was given before. Returns how the turn ends, if it does.
     async fn prepare<R: Reply>(&mut self) -> Option<Finished<R>> {
+        if !self.held.is_fresh() && !self.held.is_exclusive() {
+            // A commit has failed since it was let in. An actor is made by who has it to itself, and others share this one.
+            let error = gate::stale(self.held.site());
+            return Some(self.leave(Finished::failed(error)).await);
+        }
         if !self.held.is_fresh() {
             let Self { held, watch, .. } = self;
             let site = held.site().clone();
@@ -242,17 +247,22 @@ impl<T: Actor> ActorTurn<T> {
                 object.failures = failures;
             }
             if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
+                self.held.site().is_in_passing.store(false, Ordering::Relaxed);
                 return Err(self.delete(failures, outputs, answer));
             }
         }
         let is_new = self.writes.is_some();
-        if let Err(error) = self.seal(changes, &answer) {
+        let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, &answer)));
+        let sealed =
+            sealed.unwrap_or_else(|panic| Err(panicked_when(self.held.site(), "its state was being stored", &*panic)));
+        if let Err(error) = sealed {
             let hold = self.fail_sealed(is_new, failures, outputs, cx);
             return Ok(self.left(Finished { hold, ..Finished::failed(error) }, cx));
         }
         let hold = gate::submit(self.held.site(), failures, self.writes.take(), outputs, cx);
         match hold {
             Some(hold) if self.kind == TurnKind::Exclusive && !self.held.site().hall.overlap => {
+                self.held.site().is_in_passing.store(false, Ordering::Relaxed);
                 Err(Box::pin(async move {
                     match hold.opened().await {
                         Ok(()) => Finished { answer, hold: None },
@@ -349,6 +359,8 @@ impl<T: Actor> ActorTurn<T> {
 impl<T: Actor> Drop for ActorTurn<T> {
     fn drop(&mut self) {
         self.watch.over(self.held.site());
+        // Before the actor is free again, because it is part of the chain until then.
+        drop(self.current.take());
     }
 }
 
@@ -396,6 +408,18 @@ pub(crate) async fn in_turn<R>(
     poll_fn(|cx| poll_within(current, || method.as_mut().poll(cx))).await
 }
 
+/// Runs code of the application that is part of no method; a panic in it is an error.
+fn unless_panicking<R>(site: &Site, when: &str, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked_when(site, when, &*panic)))
+}
+
+#[cold]
+fn panicked_when(site: &Site, when: &str, panic: &(dyn std::any::Any + Send)) -> Error {
+    let text = panic_text(panic);
+    tracing::error!(actor = %site, panic = text, "an actor panicked when {when}");
+    Error::fatal(format!("{site} panicked when {when}: {text}; nothing of this turn was saved"))
+}
+
 pub(crate) fn ended(current: Option<Box<Current>>) -> (Vec<Output>, u64, Option<Box<ActorWrites>>) {
     // It is there: whoever polls a turn puts it back.
     current
@@ -435,7 +459,9 @@ async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<B
     if !site.gate.is_known(site)? {
         Seal { site, writes: &mut writes }.writes().mark_known();
     }
-    let mut actor = loading(site, || T::open(&ActorOpening { site, is_undone: false }))?;
+    let mut actor = unless_panicking(site, "it was being made", || {
+        loading(site, || T::open(&ActorOpening { site, is_undone: false }))
+    })?;
     if let Some(hooks) = &T::LIFECYCLE {
         let deadline = site.hall.activation_deadline();
         let mut current =
@@ -486,7 +512,7 @@ fn gather(writes: &mut Option<Box<ActorWrites>>, later: Option<Box<ActorWrites>>
 fn restore<T: Actor>(held: &mut Held<T>, opening: &ActorOpening<'_>) {
     let site = opening.site;
     let (_, Some(actor)) = held.parts_mut() else { return };
-    if let Err(error) = actor.restore(opening) {
+    if let Err(error) = unless_panicking(site, "its state was being read again", || actor.restore(opening)) {
         tracing::warn!(actor = %site, ?error, "an actor cannot be restored after a failed turn, and is activated anew");
         held.spoil();
     }

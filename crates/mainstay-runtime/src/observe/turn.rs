@@ -113,6 +113,8 @@ impl TurnWatch {
             return;
         }
         self.ended(site);
+        // Its span is over as well, and not when those who wait have had their turns.
+        drop(std::mem::take(&mut self.trace));
         if self.has_failed {
             site.hall.ledger.method(self.method).failed();
         }

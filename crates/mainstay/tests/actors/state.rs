@@ -2,6 +2,7 @@
 
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
+use serde::{Deserialize, Serialize};
 
 #[interface]
 trait Account {
@@ -175,4 +176,61 @@ async fn nothing_is_written_when_nothing_has_changed() {
     assert_eq!(node.disk().syncs(), syncs);
     account.pay(1).await.unwrap();
     assert!(node.disk().syncs() > syncs);
+}
+
+/// A value that panics when it is stored, if it says so.
+#[derive(Default, Clone, Copy, Deserialize)]
+struct Touchy(u32);
+
+impl Serialize for Touchy {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        assert_ne!(self.0, 13, "13 is not written down");
+        serializer.serialize_newtype_struct("Touchy", &self.0)
+    }
+}
+
+#[interface]
+trait Superstition {
+    async fn put(&mut self, number: u32) -> Result<u32>;
+    async fn wait_and_put(&mut self, number: u32) -> Result<u32>;
+}
+
+#[derive(Actor)]
+#[actor(implements(Superstition))]
+struct SuperstitionActor {
+    number: State<Touchy>,
+}
+
+impl Superstition for SuperstitionActor {
+    async fn put(&mut self, number: u32) -> Result<u32> {
+        Ok(std::mem::replace(&mut self.number.0, number))
+    }
+
+    async fn wait_and_put(&mut self, number: u32) -> Result<u32> {
+        tokio::task::yield_now().await;
+        self.put(number).await
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_panics_when_it_is_stored_fails_its_call_alone() {
+    let node = TestNode::start(|node| node.actor::<SuperstitionActor>()).await.unwrap();
+    let actor: SuperstitionRef = node.actor(1).unwrap();
+    assert_eq!(actor.put(1).await.unwrap(), 0);
+    // One that runs and panics at its end, one that panics in line, and those who wait behind them.
+    let calls = [(13, true), (2, false), (13, false), (3, false)].map(|(number, waits)| {
+        let actor = actor.clone();
+        tokio::spawn(async move { if waits { actor.wait_and_put(number).await } else { actor.put(number).await } })
+    });
+    let mut results = Vec::new();
+    for call in calls {
+        results.push(call.await.unwrap());
+    }
+    for failed in [&results[0], &results[2]] {
+        let error = failed.as_ref().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Fatal);
+        assert!(error.to_string().contains("13 is not written down"), "{error}");
+    }
+    assert_eq!((*results[1].as_ref().unwrap(), *results[3].as_ref().unwrap()), (1, 2));
+    assert_eq!(actor.put(4).await.unwrap(), 3);
 }

@@ -1,7 +1,9 @@
 //! How a map copies a source: the catalog is loaded outside of its turns, and made to hold by ordinary moves.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use mainstay::actor::wall;
 use mainstay::prelude::*;
 
@@ -40,7 +42,12 @@ impl ResolverMapActor {
             (0..self.chart.shards).map(|index| self.ctx.actor(shard_id(&name, index))).collect::<Result<_>>()?;
         self.ctx.then(
             async move {
-                let catalog = sources.named(&name)?.load().await?;
+                let source = sources.named(&name)?;
+                // Code of others: a panic is one of the ways in which it can fail.
+                let catalog =
+                    AssertUnwindSafe(async { source.load().await }).catch_unwind().await.unwrap_or_else(|_| {
+                        Err(Error::fatal(format!("the source of resolver {name:?} panicked: see its text above")))
+                    })?;
                 adopt(catalog, map, shards).await
             },
             Self::loaded,

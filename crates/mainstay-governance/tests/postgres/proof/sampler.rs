@@ -8,7 +8,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
-use crate::server::connect;
+use crate::server::{connect, connect_in_the_end};
 
 /// The pause between two looks, which leaves the server time for the others.
 const PERIOD: Duration = Duration::from_millis(2);
@@ -39,7 +39,7 @@ impl Sampler {
 
     /// Runs a statement.
     pub(super) async fn administer(&self, statement: &str) {
-        let admin = connect(&self.connection_string).await.unwrap();
+        let admin = connect_in_the_end(&self.connection_string).await;
         admin.batch_execute(statement).await.unwrap();
     }
 
@@ -57,7 +57,7 @@ impl Sampler {
 
     /// Returns when so many sessions wait for a lock.
     pub(super) async fn until_waiting(&self, sessions: i64) {
-        let admin = connect(&self.connection_string).await.unwrap();
+        let admin = connect_in_the_end(&self.connection_string).await;
         let query = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND wait_event_type = 'Lock'";
         while admin.query_one(query, &[&self.user]).await.unwrap().get::<_, i64>(0) != sessions {
             tokio::time::sleep(super::PAUSE).await;
