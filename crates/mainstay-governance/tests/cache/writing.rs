@@ -185,7 +185,7 @@ async fn a_key_that_is_written_while_it_is_on_its_way_is_written_again() {
         let cache = cache.clone();
         tokio::spawn(async move { cache.flush().await })
     };
-    node.advance(LATENCY / 2).await;
+    node.advance(LATENCY / 5).await;
     cache.put(1, "second".into()).await.unwrap();
     assert_eq!(table.row(1), None, "the first is on its way");
     flushing.await.unwrap().unwrap();
