@@ -20,7 +20,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert_eq!(error.kind(), ErrorKind::TooLarge);
 /// assert!(!error.is_retryable());
 /// ```
+///
+/// It is as small as a pointer, so that a result costs little more than what it holds when nothing has failed.
 pub struct Error {
+    account: Box<Account>,
+}
+
+/// What there is to say of an [`Error`].
+struct Account {
     kind: ErrorKind,
     message: String,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -65,14 +72,15 @@ pub enum ErrorKind {
 
 impl Error {
     /// An error with a message for people: lower case, naming the thing and the remedy.
+    #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), source: None }
+        Self { account: Box::new(Account { kind, message: message.into(), source: None }) }
     }
 
     /// The same error with its cause attached.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.source = Some(source.into());
+        self.account.source = Some(source.into());
         self
     }
 
@@ -93,13 +101,13 @@ impl Error {
 
     /// What a caller can do about it.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        self.account.kind
     }
 
     /// True if the same call may succeed later and nothing has been changed by this one.
     pub fn is_retryable(&self) -> bool {
         matches!(
-            self.kind,
+            self.kind(),
             ErrorKind::Retry | ErrorKind::Timeout | ErrorKind::NotPrimary { .. } | ErrorKind::Overloaded
         )
     }
@@ -107,13 +115,13 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(&self.account.message)
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.kind, self.message)?;
+        write!(f, "{:?}: {}", self.account.kind, self.account.message)?;
         let mut cause = self.source();
         while let Some(error) = cause {
             write!(f, ": {error}")?;
@@ -125,7 +133,7 @@ impl fmt::Debug for Error {
 
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.as_deref().map(|e| e as &(dyn StdError + 'static))
+        self.account.source.as_deref().map(|e| e as &(dyn StdError + 'static))
     }
 }
 
@@ -167,6 +175,11 @@ mod tests {
             let error = Error::new(kind, "x");
             assert_eq!((error.kind(), error.is_retryable()), (kind, retryable));
         }
+    }
+
+    #[test]
+    fn a_result_is_little_larger_than_what_it_holds() {
+        assert_eq!(size_of::<Result<i64>>(), 2 * size_of::<usize>());
     }
 
     #[test]

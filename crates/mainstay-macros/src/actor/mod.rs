@@ -22,7 +22,8 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
     let (generics, arguments, bounds) = item.generics.split_for_impl();
     let interfaces = offers(&implements, "offer");
     let opened = fields.iter().map(ActorField::expand_open);
-    let sealed = fields.iter().filter_map(ActorField::expand_seal);
+    let sealed: Vec<_> = fields.iter().filter_map(ActorField::expand_seal).collect();
+    let keeps = !sealed.is_empty();
     let restored = fields.iter().filter_map(ActorField::expand_restore);
     Ok(quote! {
         #[automatically_derived]
@@ -42,6 +43,8 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
                 use ::mainstay::__private::NotRemindable as _;
                 ::mainstay::__private::Probe::<Self>::REMINDABLE
             };
+
+            const KEEPS: bool = #keeps;
 
             fn partitions() -> u32 {
                 #partitions

@@ -194,6 +194,7 @@ impl Method {
                 self: ::std::sync::Arc<Self>,
                 arguments: #record #arguments,
                 call: ::mainstay::__private::Call,
+                cx: &mut ::core::task::Context<'_>,
             ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::Outcome>::Reply, #record #arguments>;
         }
     }
@@ -210,8 +211,9 @@ impl Method {
                 self: ::std::sync::Arc<Self>,
                 arguments: #record #arguments,
                 call: ::mainstay::__private::Call,
+                cx: &mut ::core::task::Context<'_>,
             ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::Outcome>::Reply, #record #arguments> {
-                ::mainstay::__private::#turn::<#output, #record #arguments>(self, arguments, call)
+                ::mainstay::__private::#turn::<#output, #record #arguments>(self, arguments, call, cx)
             }
         }
     }

@@ -12,12 +12,13 @@ use mainstay_core::{ActorId, Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::actor::Actor;
+use crate::actor::access::{Exclusive, Shared};
 use crate::actor::deactivation;
 use crate::actor::hall::HallCore;
-use crate::actor::letter::{ExclusiveLetter, Letter, ReplyTo, SharedLetter};
+use crate::actor::letter::{CallLetter, Letter, ReplyTo};
 use crate::actor::presence::Active;
 use crate::actor::site::Site;
-use crate::actor::work::{self, Followers};
+use crate::actor::work;
 use crate::call::arrival::Call;
 use crate::call::contract::Outcome;
 use crate::call::host::{ExclusiveHost, ExclusiveMethod, Host, SharedMethod, Start};
@@ -44,6 +45,8 @@ pub struct ActorCell<T: Actor> {
 struct Inner<T: Actor> {
     /// The object, unless a turn has it to itself or it is not active. Shared turns have clones.
     object: Option<Object<T>>,
+    /// What a turn takes along to say whose it is, so that nothing has to be counted for that.
+    lent: Option<Arc<Site>>,
     running: Running,
     queue: VecDeque<Box<dyn Letter<T>>>,
     /// True once nothing runs here any more.
@@ -73,6 +76,8 @@ pub(crate) struct Held<T: Actor> {
     cell: Arc<ActorCell<T>>,
     /// The object; `None` if it has to be activated, or is not to be used again.
     pub(crate) object: Option<Object<T>>,
+    /// For the turn; it need not come back.
+    pub(crate) lent: Option<Arc<Site>>,
     is_exclusive: bool,
     is_returned: bool,
 }
@@ -80,24 +85,27 @@ pub(crate) struct Held<T: Actor> {
 /// What was taken of an actor, under the lock.
 struct Taken<T> {
     object: Option<Object<T>>,
+    lent: Option<Arc<Site>>,
     is_exclusive: bool,
 }
 
-/// A turn of a letter, which sends its answer itself.
+/// The rest of a turn of a letter that has to wait, which sends its answer itself.
 pub(crate) type LetterTurn = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<T: Actor> ActorCell<T> {
     pub(crate) fn new(id: ActorId, hall: Arc<HallCore>) -> Arc<Self> {
-        Arc::new_cyclic(|cell: &Weak<Self>| Self {
-            site: Arc::new(Site::new(id, hall, cell.clone())),
-            inner: Mutex::new(Inner {
+        Arc::new_cyclic(|cell: &Weak<Self>| {
+            let site = Arc::new(Site::new(id, hall, cell.clone()));
+            let inner = Inner {
                 object: None,
+                lent: Some(site.clone()),
                 running: Running::Nobody,
                 queue: VecDeque::new(),
                 is_closed: false,
                 is_in_use: false,
                 used: 0,
-            }),
+            };
+            Self { site, inner: Mutex::new(inner) }
         })
     }
 
@@ -117,8 +125,8 @@ impl<T: Actor> ActorCell<T> {
         self.inner.lock()
     }
 
-    /// Starts a letter that is next, if it can run now.
-    fn next(self: &Arc<Self>) -> Option<LetterTurn> {
+    /// Takes out the letter that is next, if it can run now, with the right to the actor.
+    fn next(self: &Arc<Self>) -> Option<(Box<dyn Letter<T>>, Held<T>)> {
         loop {
             let mut inner = self.inner.lock();
             let next = inner.queue.front()?;
@@ -129,7 +137,7 @@ impl<T: Actor> ActorCell<T> {
             drop(inner);
             let held = Held::new(self.clone(), taken);
             if letter.claim() {
-                return Some(letter.begin(held));
+                return Some((letter, held));
             }
             drop(letter);
             held.give_back();
@@ -145,14 +153,14 @@ impl<T: Actor> ActorCell<T> {
     /// Carries out who waits, as long as none of them has to wait for something else.
     pub(crate) fn drain(self: &Arc<Self>, cx: &mut Context<'_>) {
         for _ in 0..DRAINED_MAX {
-            let Some(mut turn) = self.next() else { return };
-            let Ok(polled) = catch_unwind(AssertUnwindSafe(|| turn.as_mut().poll(cx))) else {
+            let Some((letter, held)) = self.next() else { return };
+            let Ok(rest) = catch_unwind(AssertUnwindSafe(|| letter.carry_out(held, cx))) else {
                 // Nothing of an application runs here that is not caught before. It must not become the fault of whoever
                 // carries it out, and its caller is told when it is dropped.
                 tracing::error!(actor = %self.site, "a turn panicked outside of its method");
                 continue;
             };
-            if polled.is_pending() {
+            if let Some(turn) = rest {
                 let cell = self.clone();
                 drop(self.site.hall.scope.spawn(async move {
                     turn.await;
@@ -331,7 +339,7 @@ impl<T: Actor> Inner<T> {
         }
         self.running = Running::One;
         self.is_in_use = is_use;
-        Some(Taken { object: self.object.take(), is_exclusive: true })
+        Some(Taken { object: self.object.take(), lent: self.lent.take(), is_exclusive: true })
     }
 
     /// Takes the actor beside others; to oneself if it has to be activated first.
@@ -347,7 +355,7 @@ impl<T: Actor> Inner<T> {
                 self.running = Running::Sharing(sharing + 1);
                 self.is_in_use = is_use || (self.is_in_use && sharing > 0);
                 let object = Object { active: object.active.clone(), failures };
-                Some(Taken { object: Some(object), is_exclusive: false })
+                Some(Taken { object: Some(object), lent: self.lent.take(), is_exclusive: false })
             }
             _ => self.take(is_use),
         }
@@ -356,15 +364,15 @@ impl<T: Actor> Inner<T> {
 
 impl<T: Actor> Held<T> {
     fn new(cell: Arc<ActorCell<T>>, taken: Taken<T>) -> Self {
-        let Taken { object, is_exclusive } = taken;
-        Self { cell, object, is_exclusive, is_returned: false }
+        let Taken { object, lent, is_exclusive } = taken;
+        Self { cell, object, lent, is_exclusive, is_returned: false }
     }
 
     /// The same right in other hands; these have none any more.
     pub(crate) fn hand_over(&mut self) -> Self {
-        let (object, is_exclusive) = (self.object.take(), self.is_exclusive);
+        let (object, lent, is_exclusive) = (self.object.take(), self.lent.take(), self.is_exclusive);
         let is_returned = std::mem::replace(&mut self.is_returned, true);
-        Self { cell: self.cell.clone(), object, is_exclusive, is_returned }
+        Self { cell: self.cell.clone(), object, lent, is_exclusive, is_returned }
     }
 
     /// Who it is, and the object, to change. There is one after activation, and nobody else has it.
@@ -473,6 +481,9 @@ impl<T: Actor> Held<T> {
         if let Some(object) = object {
             inner.object = Some(object);
         }
+        if let Some(lent) = self.lent.take() {
+            inner.lent = Some(lent);
+        }
         let is_stale = inner.object.as_ref().is_some_and(|object| object.failures != failures);
         if is_stale && running == Running::Nobody {
             inner.running = Running::One;
@@ -509,7 +520,7 @@ impl<T: Actor> Drop for Held<T> {
 impl<T: Actor> Host for ActorCell<T> {
     type Target = T;
 
-    fn shared<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    fn shared<R, M>(self: Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: SharedMethod<T, R>,
@@ -523,20 +534,20 @@ impl<T: Actor> Host for ActorCell<T> {
         let is_first = inner.queue.is_empty() || call.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
         if is_first && let Some(taken) = inner.share(&self, is_use) {
             drop(inner);
-            return Start::Turn(Box::pin(work::shared(Held::new(self, taken), method, call, Followers::Own)));
+            return Start::Turn(work::start(Held::new(self, taken), Shared(method), call, cx));
         }
         if let Some(error) = self.refusal(&inner, &call) {
             return self.refuse(inner, &call, error);
         }
         let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(Box::new(SharedLetter::new(method, call, reply, &self.site)));
+        inner.queue.push_back(CallLetter::boxed(Shared(method), call, reply, &self.site));
         self.hint(&inner);
         Start::Queued(queued)
     }
 }
 
 impl<T: Actor> ExclusiveHost for ActorCell<T> {
-    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: ExclusiveMethod<T, R>,
@@ -551,13 +562,13 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
         {
             self.hint(&inner);
             drop(inner);
-            return Start::Turn(Box::pin(work::exclusive(Held::new(self, taken), method, call, Followers::Own)));
+            return Start::Turn(work::start(Held::new(self, taken), Exclusive(method), call, cx));
         }
         if let Some(error) = self.refusal(&inner, &call) {
             return self.refuse(inner, &call, error);
         }
         let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(Box::new(ExclusiveLetter::new(method, call, reply, &self.site)));
+        inner.queue.push_back(CallLetter::boxed(Exclusive(method), call, reply, &self.site));
         self.hint(&inner);
         Start::Queued(queued)
     }

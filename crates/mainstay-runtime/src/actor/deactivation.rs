@@ -13,7 +13,7 @@ use crate::actor::site::Site;
 use crate::actor::work::{ended, in_turn, submit};
 use crate::call::arrival::Deadline;
 use crate::call::chain::Link;
-use crate::call::current::{Current, TurnKind};
+use crate::call::current::{Current, Remains, TurnKind};
 
 /// Takes an actor out of memory that is held by one alone, and its place out of the hall unless somebody waits for it.
 /// True if somebody does: the actor is activated anew for them.
@@ -44,12 +44,18 @@ pub(crate) async fn deactivate<T: Actor>(held: &mut Held<T>, chain: Option<Arc<L
     let Some(Active { mut actor, presence }) = Arc::into_inner(active) else { return };
     let grace = site.hall.settings.deactivation_grace;
     let deadline = Deadline::new(grace, None);
-    let mut current =
-        Some(Current::of_actor(&site, "deactivate", chain, deadline, TurnKind::Deactivation, site.gate.failures()));
+    let mut current = Some(Current::of_actor(
+        site.clone(),
+        "deactivate",
+        chain,
+        deadline,
+        TurnKind::Deactivation,
+        site.gate.failures(),
+    ));
     match time::timeout(grace, in_turn(&mut current, (hooks.deactivate)(&mut actor))).await {
         Ok(Ok(())) => {
             // Answers that were owed, and whatever else is no change of the actor itself.
-            let (outputs, failures, _) = ended(current);
+            let Remains { outputs, failures, .. } = ended(current);
             drop(submit(&site, failures, None, outputs).await);
         }
         Ok(Err(panic)) => tracing::error!(actor = %site, panic, "`deactivate` panicked"),

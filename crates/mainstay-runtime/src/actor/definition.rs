@@ -28,6 +28,9 @@ pub trait Actor: Send + Sync + Sized + 'static {
     /// What its [`Remindable`](crate::Remindable) does, if it has one.
     const REMINDABLE: Option<RemindHook<Self>>;
 
+    /// Whether it has fields that are more than plain memory.
+    const KEEPS: bool;
+
     /// Into how many partitions its service is cut.
     fn partitions() -> u32;
 

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use mainstay_core::time;
 use mainstay_core::{Error, Result};
@@ -10,9 +10,10 @@ use mainstay_state::actor::{ActorWrites, Reminder};
 use tokio::sync::oneshot;
 
 use crate::actor::Actor;
+use crate::actor::access::Exclusive;
 use crate::actor::cell::{ActorCell, Held, LetterTurn};
 use crate::actor::gate;
-use crate::actor::letter::Letter;
+use crate::actor::letter::{Letter, poll_once};
 use crate::actor::site::Site;
 use crate::actor::work::{self, Followers};
 use crate::call::arrival::{Call, Deadline, Method, Source};
@@ -76,12 +77,13 @@ impl<T: Actor> Letter<T> for ErrandLetter {
         !self.reply.is_closed()
     }
 
-    fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn {
+    fn carry_out(self: Box<Self>, held: Held<T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
         let Self { reminder, errand, reply } = *self;
-        Box::pin(async move {
+        let turn = async move {
             // An error means that the partition is being closed.
             let _ = reply.send(carry_out(held, reminder, errand).await);
-        })
+        };
+        poll_once(turn, cx)
     }
 
     fn refuse(self: Box<Self>, _: Error) {}
@@ -97,7 +99,7 @@ async fn carry_out<T: Actor>(held: Held<T>, reminder: Reminder, errand: Errand) 
         Ok(true) => match errand {
             Errand::Fire => {
                 let call = Call::own(&REMIND, &site);
-                return work::exclusive::<T, Result<()>, _>(held, Handling { reminder }, call, Followers::Others).await;
+                return work::carry_out(held, Exclusive(Handling { reminder }), call, Followers::Others).await;
             }
             Errand::Replace(next) => replace(&site, &reminder, next).await,
         },

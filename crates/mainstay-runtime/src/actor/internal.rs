@@ -1,9 +1,10 @@
 //! Turns that nobody calls: of timers, reminders, and whatever else an actor does by itself.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use mainstay_core::{Error, ErrorKind, Result};
 
@@ -12,7 +13,7 @@ use crate::actor::cell::ActorCell;
 use crate::call::arrival::{Call, Deadline, Method};
 use crate::call::ground::Ground;
 use crate::call::host::{ExclusiveHost as _, ExclusiveMethod, Start};
-use crate::call::turn::{Subject, carry_out, conclude, wait_in_line};
+use crate::call::turn::{Subject, conclude, go_on, wait_in_line};
 
 /// What a turn of an actor does.
 pub(crate) type TurnFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
@@ -28,11 +29,15 @@ where
     F: for<'a> FnOnce(&'a mut T) -> TurnFuture<'a> + Send + 'static,
 {
     let site = cell.site().clone();
-    let call = Call::own(method, &site);
     let mut deadline = Deadline::never();
     let subject = Subject { method: method.name(), whom: &*site };
-    let finished = match cell.clone().exclusive::<Result<()>, _>(Work { work, target: PhantomData }, call) {
-        Start::Turn(turn) => carry_out(turn, Ground::Actor(site.clone()), &subject, &mut deadline).await,
+    let mut work = Some((Work { work, target: PhantomData }, Call::own(method, &site)));
+    let started = poll_fn(|cx| match work.take() {
+        Some((work, call)) => Poll::Ready(cell.clone().exclusive::<Result<()>, _>(work, call, cx)),
+        None => Poll::Pending,
+    });
+    let finished = match started.await {
+        Start::Turn(turn) => go_on(turn, Ground::Actor(site.clone()), &subject, &mut deadline).await,
         Start::Queued(queued) => wait_in_line(queued, &subject, &mut deadline).await,
         Start::Refused(error) => Err(error),
         Start::Gone(..) => Err(Error::new(ErrorKind::Retry, format!("{site} has just left this place: retry"))),

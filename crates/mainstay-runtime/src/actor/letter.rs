@@ -1,18 +1,22 @@
+use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Context;
 
 use mainstay_core::Error;
 use tokio::sync::oneshot;
 
 use crate::actor::Actor;
+use crate::actor::access::Access;
 use crate::actor::cell::{Held, LetterTurn};
 use crate::actor::site::Site;
 use crate::actor::work::{self, Followers};
 use crate::call::arrival::Call;
 use crate::call::contract::Outcome;
+use crate::call::current::TurnKind;
 use crate::call::finished::Finished;
-use crate::call::host::{ExclusiveMethod, Queued, SharedMethod};
+use crate::call::host::{Progress, Queued};
 use crate::observe::waiting::Waiting;
 
 /// Something that waits for its turn of an actor.
@@ -26,8 +30,8 @@ pub(crate) trait Letter<T: Actor>: Send {
     /// Begins it, unless nobody waits for it any more; false if so.
     fn claim(&self) -> bool;
 
-    /// Makes a turn of it.
-    fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn;
+    /// Makes a turn of it, and carries that out as far as it goes at once. Returns what is left.
+    fn carry_out(self: Box<Self>, held: Held<T>, cx: &mut Context<'_>) -> Option<LetterTurn>;
 
     /// Ends it without a turn.
     fn refuse(self: Box<Self>, error: Error);
@@ -41,6 +45,12 @@ pub(crate) trait Letter<T: Actor>: Send {
     fn is_departure(&self) -> bool {
         false
     }
+}
+
+/// Polls a turn of a letter. Returns what is left of it.
+pub(crate) fn poll_once(turn: impl Future<Output = ()> + Send + 'static, cx: &mut Context<'_>) -> Option<LetterTurn> {
+    let mut turn: LetterTurn = Box::pin(turn);
+    turn.as_mut().poll(cx).is_pending().then_some(turn)
 }
 
 /// Where the answer to a waiting call goes.
@@ -72,39 +82,28 @@ impl<R> ReplyTo<R> {
     }
 }
 
-/// A call that waits to have the actor to itself.
-pub(crate) struct ExclusiveLetter<R: Outcome, M> {
-    method: M,
+/// A call that waits for its turn.
+pub(crate) struct CallLetter<R: Outcome, A> {
+    access: A,
     call: Call,
     reply: ReplyTo<R::Reply>,
     waiting: Waiting,
     result: PhantomData<fn() -> R>,
 }
 
-/// A call that waits to run beside others.
-pub(crate) struct SharedLetter<R: Outcome, M> {
-    method: M,
-    call: Call,
-    reply: ReplyTo<R::Reply>,
-    waiting: Waiting,
-    result: PhantomData<fn() -> R>,
-}
-
-impl<R: Outcome, M> ExclusiveLetter<R, M> {
-    pub(crate) fn new(method: M, call: Call, reply: ReplyTo<R::Reply>, site: &Arc<Site>) -> Self {
-        Self { method, waiting: Waiting::new(site, &call), call, reply, result: PhantomData }
+impl<R: Outcome, A> CallLetter<R, A> {
+    pub(crate) fn boxed<T>(access: A, call: Call, reply: ReplyTo<R::Reply>, site: &Arc<Site>) -> Box<dyn Letter<T>>
+    where
+        T: Actor,
+        A: Access<T, R>,
+    {
+        Box::new(Self { access, waiting: Waiting::new(site, &call), call, reply, result: PhantomData })
     }
 }
 
-impl<R: Outcome, M> SharedLetter<R, M> {
-    pub(crate) fn new(method: M, call: Call, reply: ReplyTo<R::Reply>, site: &Arc<Site>) -> Self {
-        Self { method, waiting: Waiting::new(site, &call), call, reply, result: PhantomData }
-    }
-}
-
-impl<T: Actor, R: Outcome, M: ExclusiveMethod<T, R>> Letter<T> for ExclusiveLetter<R, M> {
+impl<T: Actor, R: Outcome, A: Access<T, R>> Letter<T> for CallLetter<R, A> {
     fn is_exclusive(&self) -> bool {
-        true
+        A::KIND == TurnKind::Exclusive
     }
 
     fn is_use(&self) -> bool {
@@ -115,40 +114,17 @@ impl<T: Actor, R: Outcome, M: ExclusiveMethod<T, R>> Letter<T> for ExclusiveLett
         self.reply.claim()
     }
 
-    fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn {
-        let Self { method, call, reply, waiting, .. } = *self;
+    fn carry_out(self: Box<Self>, held: Held<T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
+        let Self { access, call, reply, waiting, .. } = *self;
         waiting.over();
-        Box::pin(async move {
-            let finished = work::exclusive(held, method, call, Followers::Others).await;
-            reply.send(finished);
-        })
-    }
-
-    fn refuse(self: Box<Self>, error: Error) {
-        self.reply.send(Finished::failed(error));
-    }
-}
-
-impl<T: Actor, R: Outcome, M: SharedMethod<T, R>> Letter<T> for SharedLetter<R, M> {
-    fn is_exclusive(&self) -> bool {
-        false
-    }
-
-    fn is_use(&self) -> bool {
-        self.call.method.source().counts_as_use()
-    }
-
-    fn claim(&self) -> bool {
-        self.reply.claim()
-    }
-
-    fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn {
-        let Self { method, call, reply, waiting, .. } = *self;
-        waiting.over();
-        Box::pin(async move {
-            let finished = work::shared(held, method, call, Followers::Others).await;
-            reply.send(finished);
-        })
+        match work::at_once(held, access, call, Followers::Others, cx) {
+            Progress::Finished(finished) => {
+                reply.send(finished);
+                None
+            }
+            Progress::Moving(turn) => Some(Box::pin(async move { reply.send(turn.await) })),
+            Progress::Ready(turn) => poll_once(async move { reply.send(turn.await) }, cx),
+        }
     }
 
     fn refuse(self: Box<Self>, error: Error) {

@@ -24,6 +24,7 @@ pub(crate) mod stay;
 pub(crate) mod timer;
 
 // Where an actor is, and its turns.
+pub(crate) mod access;
 pub(crate) mod cell;
 pub(crate) mod gate;
 pub(crate) mod hall;

@@ -26,6 +26,11 @@ impl Presence {
         site.hall.ledger.entered();
         Self { site }
     }
+
+    /// Whose it is.
+    pub(crate) fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
 }
 
 impl Drop for Presence {

@@ -1,19 +1,21 @@
 //! What happens in a turn: activation, the method, the seal.
 //!
-//! Only what runs the method itself depends on the method: the two functions at the top. The rest is written once for an
-//! actor, or once for all.
+//! Only what runs the method itself depends on the method: the functions at the top. The rest is written once for an
+//! actor, or once for all. A turn begins on the stack of whoever makes it, and most end there; one that has to wait for
+//! something moves into a future of its own.
 
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use mainstay_core::time;
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer};
 
+use crate::actor::access::Access;
 use crate::actor::cell::{Held, Object};
 use crate::actor::deletion;
 use crate::actor::gate::{self, Hold, Output};
@@ -22,10 +24,10 @@ use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal, TurnInfo};
 use crate::call::arrival::{Call, Method};
 use crate::call::contract::{Outcome, Reply};
-use crate::call::current::{Current, TurnKind};
+use crate::call::current::{Current, Remains, TurnKind};
 use crate::call::finished::{Answer, Finished};
-use crate::call::host::{ExclusiveMethod, SharedMethod};
-use crate::call::turn::panic_text;
+use crate::call::host::Progress;
+use crate::call::turn::{Nested, may_nest, panic_text};
 use crate::observe::storage::loading;
 use crate::observe::turn::{ActivationWatch, TurnWatch};
 
@@ -38,95 +40,123 @@ pub(crate) enum Followers {
     Others,
 }
 
-/// A turn that has the actor to itself.
-pub(crate) fn exclusive<T, R, M>(
-    held: Held<T>,
-    method: M,
-    call: Call,
-    followers: Followers,
-) -> impl Future<Output = Finished<R::Reply>> + Send + 'static
+/// Carries a call out in a turn, as far as that goes at once.
+pub(crate) fn start<T, R, A>(held: Held<T>, access: A, call: Call, cx: &mut Context<'_>) -> Progress<R::Reply>
 where
     T: Actor,
     R: Outcome,
-    M: ExclusiveMethod<T, R>,
+    A: Access<T, R>,
 {
-    // Outside of the future, which then has it once and not twice.
-    let mut turn = ActorTurn::begin(held, call, TurnKind::Exclusive, followers);
-    async move {
-        if turn.has_to_prepare()
-            && let Some(finished) = Box::pin(turn.prepare()).await
-        {
-            return finished;
-        }
-        let info = turn.info();
-        let mut left = match turn.parts_mut() {
-            None => None,
-            Some((actor, mut stage)) => {
-                let mut running = pin!(async move {
-                    if let Some(hooks) = &T::LIFECYCLE {
-                        (hooks.before)(actor, info).await?;
-                    }
-                    let outcome = method.invoke(actor).await;
-                    if let Some(hooks) = &T::LIFECYCLE
-                        && outcome.is_success()
-                    {
-                        (hooks.after)(actor, info).await?;
-                    }
-                    Ok::<R, Error>(outcome)
-                });
-                Some(stage.run(running.as_mut()).await)
-            }
-        };
-        match poll_fn(|cx| Poll::Ready(turn.end_at_once(left.take(), cx))).await {
-            Ok(finished) => finished,
-            Err(ending) => turn.leave(ending.await).await,
-        }
+    if !may_nest() {
+        return Progress::Ready(Box::pin(carry_out(held, access, call, Followers::Own)));
+    }
+    let _nested = Nested::enter();
+    at_once(held, access, call, Followers::Own, cx)
+}
+
+/// [`start`] where it does not matter how deep calls are nested.
+#[inline]
+pub(crate) fn at_once<T, R, A>(
+    held: Held<T>,
+    access: A,
+    call: Call,
+    followers: Followers,
+    cx: &mut Context<'_>,
+) -> Progress<R::Reply>
+where
+    T: Actor,
+    R: Outcome,
+    A: Access<T, R>,
+{
+    let mut turn = ActorTurn::begin(held, call, A::KIND, followers);
+    let Some(object) = turn.ready() else { return Progress::Ready(Box::pin(prepared(turn, access))) };
+    let mut running = Box::pin(run(object, access, turn.info()));
+    match turn.poll(running.as_mut(), cx) {
+        Poll::Ready((object, left)) => match turn.end_at_once(object, left, cx) {
+            Ok(finished) => Progress::Finished(finished),
+            Err(ending) => Progress::Moving(Box::pin(async move { turn.leave(ending.await).await })),
+        },
+        Poll::Pending => Progress::Moving(Box::pin(async move { to_its_end(turn, running.as_mut()).await })),
     }
 }
 
-/// A turn that shares the actor.
-pub(crate) fn shared<T, R, M>(
+/// Carries a call out in a turn.
+pub(crate) fn carry_out<T, R, A>(
     held: Held<T>,
-    method: M,
+    access: A,
     call: Call,
     followers: Followers,
 ) -> impl Future<Output = Finished<R::Reply>> + Send + 'static
 where
     T: Actor,
     R: Outcome,
-    M: SharedMethod<T, R>,
+    A: Access<T, R>,
 {
-    // Outside of the future, which then has it once and not twice.
-    let mut turn = ActorTurn::begin(held, call, TurnKind::Shared, followers);
+    prepared(ActorTurn::begin(held, call, A::KIND, followers), access)
+}
+
+/// Carries out a turn that has begun, with all that comes before its method.
+async fn prepared<T, R, A>(mut turn: ActorTurn<T>, access: A) -> Finished<R::Reply>
+where
+    T: Actor,
+    R: Outcome,
+    A: Access<T, R>,
+{
+    if turn.has_to_prepare()
+        && let Some(finished) = Box::pin(turn.prepare()).await
+    {
+        return finished;
+    }
+    let Some(object) = turn.held.object.take() else {
+        let error = missing(turn.held.site());
+        return turn.leave(Finished::failed(error)).await;
+    };
+    let running = pin!(run(object, access, turn.info()));
+    to_its_end(turn, running).await
+}
+
+/// Runs a method with the hooks around it. Returns the object, and what the method has left.
+fn run<T, R, A>(mut object: Object<T>, access: A, info: TurnInfo) -> impl Future<Output = (Object<T>, Left<R>)> + Send
+where
+    T: Actor,
+    R: Outcome,
+    A: Access<T, R>,
+{
     async move {
-        if turn.has_to_prepare()
-            && let Some(finished) = Box::pin(turn.prepare()).await
-        {
-            return finished;
-        }
-        let info = turn.info();
-        let mut left = match turn.parts() {
-            None => None,
-            Some((actor, mut stage)) => {
-                let mut running = pin!(async move {
-                    if let Some(hooks) = &T::LIFECYCLE {
-                        (hooks.before)(actor, info).await?;
-                    }
-                    let outcome = method.invoke(actor).await;
-                    if let Some(hooks) = &T::LIFECYCLE
-                        && outcome.is_success()
-                    {
-                        (hooks.after)(actor, info).await?;
-                    }
-                    Ok::<R, Error>(outcome)
-                });
-                Some(stage.run(running.as_mut()).await)
-            }
+        let left = {
+            let mut method = pin!(async {
+                if let Some(hooks) = &T::LIFECYCLE {
+                    (hooks.before)(&object.active.actor, info).await?;
+                }
+                let outcome = access.invoke(&mut object.active).await;
+                let outcome = outcome.ok_or_else(|| missing(object.active.presence.site()))?;
+                if let Some(hooks) = &T::LIFECYCLE
+                    && outcome.is_success()
+                {
+                    (hooks.after)(&object.active.actor, info).await?;
+                }
+                Ok::<R, Error>(outcome)
+            });
+            poll_fn(|cx| poll_caught(|| method.as_mut().poll(cx))).await
         };
-        match poll_fn(|cx| Poll::Ready(turn.end_at_once(left.take(), cx))).await {
-            Ok(finished) => finished,
-            Err(ending) => turn.leave(ending.await).await,
-        }
+        (object, left)
+    }
+}
+
+/// Goes on with a turn until it ends.
+async fn to_its_end<T, R, F>(mut turn: ActorTurn<T>, mut running: Pin<&mut F>) -> Finished<R::Reply>
+where
+    T: Actor,
+    R: Outcome,
+    F: Future<Output = (Object<T>, Left<R>)> + Send,
+{
+    let ended = poll_fn(|cx| {
+        let (object, left) = ready!(turn.poll(running.as_mut(), cx));
+        Poll::Ready(turn.end_at_once(object, left, cx))
+    });
+    match ended.await {
+        Ok(finished) => finished,
+        Err(ending) => turn.leave(ending.await).await,
     }
 }
 
@@ -145,18 +175,20 @@ struct ActorTurn<T: Actor> {
     writes: Option<Box<ActorWrites>>,
 }
 
-/// What a method left behind: its outcome, or the text of its panic; `None` if there was no object to run it on.
-type Left<R> = Option<Result<Result<R>, String>>;
+/// What a method left behind: its outcome, or the text of its panic.
+type Left<R> = Result<Result<R>, String>;
 
 /// The end of a turn that takes some waiting.
 type Ending<R> = Pin<Box<dyn Future<Output = Finished<R>> + Send>>;
 
 impl<T: Actor> ActorTurn<T> {
-    fn begin(held: Held<T>, call: Call, kind: TurnKind, followers: Followers) -> Self {
-        let Call { method, chain, deadline, key, trace } = call;
-        let watch = TurnWatch::begin(held.site(), method, trace, deadline.arrived().is_some());
+    #[inline]
+    fn begin(mut held: Held<T>, call: Call, kind: TurnKind, followers: Followers) -> Self {
+        let Call { method, chain, deadline, arrived, key, trace } = call;
+        let watch = TurnWatch::begin(held.site(), method, trace, arrived.is_some());
+        let site = held.lent.take().unwrap_or_else(|| held.site().clone());
         // What a turn sees was read when the object was: a commit that has failed since is one that it stands on.
-        let current = Current::of_actor(held.site(), method.name(), chain, deadline, kind, held.failures());
+        let current = Current::of_actor(site, method.name(), chain, deadline, kind, held.failures());
         // One that shares the actor changes nothing, and is just called.
         let key = key.filter(|_| kind == TurnKind::Exclusive);
         Self { held, watch, current: Some(current), key, method, kind, followers, writes: None }
@@ -166,7 +198,14 @@ impl<T: Actor> ActorTurn<T> {
         TurnInfo { method: self.method.name(), is_exclusive: self.kind == TurnKind::Exclusive }
     }
 
+    /// The object, if there is nothing to do before the method can run.
+    #[inline]
+    fn ready(&mut self) -> Option<Object<T>> {
+        if self.has_to_prepare() { None } else { self.held.object.take() }
+    }
+
     /// True if there is something to do before the method can run.
+    #[inline]
     fn has_to_prepare(&self) -> bool {
         !self.held.is_fresh() || self.key.is_some() || (self.kind == TurnKind::Shared && self.held.is_exclusive())
     }
@@ -206,35 +245,32 @@ impl<T: Actor> ActorTurn<T> {
         }
     }
 
-    /// The object to change, and where its method runs.
-    fn parts_mut(&mut self) -> Option<(&mut T, Stage<'_>)> {
+    /// Polls the method.
+    #[inline]
+    fn poll<F: Future>(&mut self, running: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let Self { held, watch, current, .. } = self;
-        let (site, actor) = held.parts_mut();
-        Some((actor?, Stage { site, watch, current }))
-    }
-
-    /// The object to look at, and where its method runs.
-    fn parts(&mut self) -> Option<(&T, Stage<'_>)> {
-        let Self { held, watch, current, .. } = self;
-        let actor = &held.object.as_ref()?.active.actor;
-        Some((actor, Stage { site: held.site(), watch, current }))
+        poll_on_stage(held.site(), watch, current, running, cx)
     }
 
     /// Ends the turn, if that takes no waiting: what it has changed is sealed, and those who wait get theirs.
+    #[inline]
     fn end_at_once<R: Outcome>(
         &mut self,
+        object: Object<T>,
         left: Left<R>,
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
-        let (outputs, failures, changes) = ended(self.current.take());
+        self.watch.ended(self.held.site());
+        self.held.object = Some(object);
+        let Remains { site, writes: changes, outputs, failures } = ended(self.current.take());
+        self.held.lent = site;
         let (answer, is_success) = match left {
-            Some(Ok(Ok(outcome))) => {
+            Ok(Ok(outcome)) => {
                 let is_success = outcome.is_success();
                 (outcome.into_answer(), is_success)
             }
-            Some(Ok(Err(error))) => (Answer::Now(R::Reply::failed(error)), false),
-            Some(Err(panic)) => (Answer::Now(R::Reply::failed(self.panicked(&panic))), false),
-            None => (Answer::Now(R::Reply::failed(missing(self.held.site()))), false),
+            Ok(Err(error)) => (Answer::Now(R::Reply::failed(error)), false),
+            Err(panic) => (Answer::Now(R::Reply::failed(self.panicked(&panic))), false),
         };
         if !is_success {
             let hold = self.fail(failures, outputs, cx);
@@ -251,13 +287,15 @@ impl<T: Actor> ActorTurn<T> {
                 return Err(self.delete(failures, outputs, answer));
             }
         }
-        let is_new = self.writes.is_some();
-        let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, &answer)));
-        let sealed =
-            sealed.unwrap_or_else(|panic| Err(panicked_when(self.held.site(), "its state was being stored", &*panic)));
-        if let Err(error) = sealed {
-            let hold = self.fail_sealed(is_new, failures, outputs, cx);
-            return Ok(self.left(Finished { hold, ..Finished::failed(error) }, cx));
+        if changes.is_some() || self.key.is_some() || (T::KEEPS && self.kind == TurnKind::Exclusive) {
+            let is_new = self.writes.is_some();
+            let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, &answer)));
+            let sealed = sealed
+                .unwrap_or_else(|panic| Err(panicked_when(self.held.site(), "its state was being stored", &*panic)));
+            if let Err(error) = sealed {
+                let hold = self.fail_sealed(is_new, failures, outputs, cx);
+                return Ok(self.left(Finished { hold, ..Finished::failed(error) }, cx));
+            }
         }
         let hold = gate::submit(self.held.site(), failures, self.writes.take(), outputs, cx);
         match hold {
@@ -364,35 +402,28 @@ impl<T: Actor> Drop for ActorTurn<T> {
     }
 }
 
-/// Where a method runs.
-struct Stage<'t> {
-    site: &'t Arc<Site>,
-    watch: &'t mut TurnWatch,
-    current: &'t mut Option<Box<Current>>,
-}
-
-impl Stage<'_> {
-    /// Runs the method; an error is the text of its panic.
-    async fn run<F: Future>(&mut self, mut method: Pin<&mut F>) -> Result<F::Output, String> {
-        let Self { site, watch, current } = self;
-        watch.start();
-        let output = poll_fn(|cx| {
-            let polled = poll_within(current, || watch.trace().within(|| method.as_mut().poll(cx)));
-            if polled.is_pending() {
-                site.is_in_passing.store(false, Ordering::Relaxed);
-                watch.wait(site, cx);
-            }
-            polled
-        })
-        .await;
-        watch.ended(site);
-        output
+/// Polls what runs in a turn.
+#[inline]
+fn poll_on_stage<F: Future>(
+    site: &Arc<Site>,
+    watch: &mut TurnWatch,
+    current: &mut Option<Box<Current>>,
+    running: Pin<&mut F>,
+    cx: &mut Context<'_>,
+) -> Poll<F::Output> {
+    watch.start();
+    let polled = Current::within(current, || watch.trace().within(|| running.poll(cx)));
+    if polled.is_pending() {
+        site.is_in_passing.store(false, Ordering::Relaxed);
+        watch.wait(site, cx);
     }
+    polled
 }
 
-/// Polls a part of a turn. What has panicked is not polled again, and the object that it has seen is dropped.
-fn poll_within<R>(current: &mut Option<Box<Current>>, poll: impl FnOnce() -> Poll<R>) -> Poll<Result<R, String>> {
-    match Current::within(current, || catch_unwind(AssertUnwindSafe(poll))) {
+/// Polls code of the application. What has panicked is not polled again, and the object that it has seen is dropped.
+#[inline]
+fn poll_caught<R>(poll: impl FnOnce() -> Poll<R>) -> Poll<Result<R, String>> {
+    match catch_unwind(AssertUnwindSafe(poll)) {
         Ok(Poll::Pending) => Poll::Pending,
         Ok(Poll::Ready(result)) => Poll::Ready(Ok(result)),
         Err(panic) => Poll::Ready(Err(panic_text(&*panic).to_owned())),
@@ -405,7 +436,7 @@ pub(crate) async fn in_turn<R>(
     method: impl Future<Output = R>,
 ) -> Result<R, String> {
     let mut method = pin!(method);
-    poll_fn(|cx| poll_within(current, || method.as_mut().poll(cx))).await
+    poll_fn(|cx| Current::within(current, || poll_caught(|| method.as_mut().poll(cx)))).await
 }
 
 /// Runs code of the application that is part of no method; a panic in it is an error.
@@ -420,11 +451,11 @@ fn panicked_when(site: &Site, when: &str, panic: &(dyn std::any::Any + Send)) ->
     Error::fatal(format!("{site} panicked when {when}: {text}; nothing of this turn was saved"))
 }
 
-pub(crate) fn ended(current: Option<Box<Current>>) -> (Vec<Output>, u64, Option<Box<ActorWrites>>) {
+/// What is left of a turn that has ended.
+#[inline]
+pub(crate) fn ended(current: Option<Box<Current>>) -> Remains {
     // It is there: whoever polls a turn puts it back.
-    current
-        .map(|mut current| (std::mem::take(&mut current.outputs), current.failures, current.writes.take()))
-        .unwrap_or_default()
+    current.map(Current::end).unwrap_or_default()
 }
 
 pub(crate) async fn submit(
@@ -464,14 +495,22 @@ async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<B
     })?;
     if let Some(hooks) = &T::LIFECYCLE {
         let deadline = site.hall.activation_deadline();
-        let mut current =
-            Some(Current::of_actor(site, "activate", None, deadline, TurnKind::Activation, site.gate.failures()));
+        let mut current = Some(Current::of_actor(
+            site.clone(),
+            "activate",
+            None,
+            deadline,
+            TurnKind::Activation,
+            site.gate.failures(),
+        ));
         let mut watching = ActivationWatch::begin(site);
         let outcome = {
             let mut running = pin!((hooks.activate)(&mut actor));
-            Stage { site, watch: &mut watching.watch, current: &mut current }.run(running.as_mut()).await
+            let mut caught = pin!(poll_fn(|cx| poll_caught(|| running.as_mut().poll(cx))));
+            poll_fn(|cx| poll_on_stage(site, &mut watching.watch, &mut current, caught.as_mut(), cx)).await
         };
-        let (outputs, _, changes) = ended(current);
+        watching.watch.ended(site);
+        let Remains { writes: changes, outputs, .. } = ended(current);
         let is_staged = changes.is_some();
         let result =
             outcome.unwrap_or_else(|panic| Err(Error::fatal(format!("`activate` of {site} panicked: {panic}"))));

@@ -80,6 +80,8 @@ pub struct Call {
     /// The turns that led to it, if it was made in one.
     pub(crate) chain: Option<Arc<Link>>,
     pub(crate) deadline: Deadline,
+    /// When it arrived, if it is one of those that are measured.
+    pub(crate) arrived: Option<Instant>,
     /// What makes a repeated call the same one.
     pub(crate) key: Option<Arc<str>>,
     /// What it is traced by.
@@ -89,8 +91,9 @@ pub struct Call {
 impl Call {
     /// Something that an actor does by itself.
     pub(crate) fn own(method: &'static Method, site: &Site) -> Self {
-        let deadline = Deadline::never().arriving(site.hall.ledger.arrival(method));
-        Self { method, chain: None, deadline, key: None, trace: Trace::of_actor(site, method) }
+        let arrived = site.hall.ledger.arrival(method);
+        let (deadline, trace) = (Deadline::never(), Trace::of_actor(site, method));
+        Self { method, chain: None, deadline, arrived, key: None, trace }
     }
 }
 
@@ -98,45 +101,31 @@ impl Call {
 ///
 /// Most calls end before anybody looks at a clock. So the limit is counted from when it is first asked for, a moment
 /// after the call was made.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Deadline {
-    timeout: Duration,
-    /// What the turn that makes the call has left, if it is made in one.
-    at_most: Option<Instant>,
-    counted: Option<Instant>,
-    is_counted: bool,
-    /// When the call arrived, if it is one of those that are measured.
-    arrived: Option<Instant>,
+    /// What is yet to be counted.
+    timeout: Option<Duration>,
+    /// The moment, once it is counted; before, what the turn that makes the call has left.
+    moment: Option<Instant>,
 }
 
 impl Deadline {
     #[inline]
     pub(crate) fn new(timeout: Duration, at_most: Option<Instant>) -> Self {
-        Self { timeout, at_most, counted: None, is_counted: false, arrived: None }
+        Self { timeout: Some(timeout), moment: at_most }
     }
 
     /// No limit.
     pub(crate) fn never() -> Self {
-        Self { timeout: Duration::MAX, at_most: None, counted: None, is_counted: true, arrived: None }
-    }
-
-    /// The same for a call that arrived at a moment, if it is to be measured.
-    pub(crate) fn arriving(self, arrived: Option<Instant>) -> Self {
-        Self { arrived, ..self }
-    }
-
-    /// When the call arrived, if it is one of those that are measured.
-    pub(crate) fn arrived(&self) -> Option<Instant> {
-        self.arrived
+        Self::default()
     }
 
     /// The moment; `None` if it is beyond what the clock can express, which is no limit.
     pub(crate) fn moment(&mut self) -> Option<Instant> {
-        if !self.is_counted {
-            let own = time::now().checked_add(self.timeout);
-            self.counted = [own, self.at_most].into_iter().flatten().min();
-            self.is_counted = true;
+        if let Some(timeout) = self.timeout.take() {
+            let own = time::now().checked_add(timeout);
+            self.moment = [own, self.moment].into_iter().flatten().min();
         }
-        self.counted
+        self.moment
     }
 }

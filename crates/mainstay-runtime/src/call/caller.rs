@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use arc_swap::ArcSwapOption;
-use mainstay_core::time::Duration;
+use mainstay_core::time::{Duration, Instant};
 use mainstay_core::{ActorId, Error, Result};
 
 use crate::actor::cell::removal::{Removable, Removal};
@@ -20,8 +20,8 @@ use crate::call::contract::{Outcome, Reply};
 use crate::call::current::{self, Outgoing};
 use crate::call::finished::{Answer, Finished};
 use crate::call::ground::Ground;
-use crate::call::host::{Queued, Start, Turn};
-use crate::call::turn::{Subject, carry_on, carry_out, conclude, may_nest, poll_nested, wait_in_line};
+use crate::call::host::{Progress, Queued, Start};
+use crate::call::turn::{Subject, conclude, go_on, wait_in_line};
 use crate::observe::request::{Request, answered};
 use crate::observe::trace::{Trace, actor_span, call_span};
 use crate::router::{Address, Route, Router};
@@ -74,7 +74,7 @@ impl fmt::Debug for Caller {
 }
 
 /// Makes a turn of an object, or has it wait.
-type Starter<O, R, A> = fn(Arc<O>, A, Call) -> Start<R, A>;
+pub(crate) type Starter<O, R, A> = fn(Arc<O>, A, Call, &mut Context<'_>) -> Start<R, A>;
 
 /// What a call goes to, and where it is.
 type Entry<O> = (Arc<O>, Ground);
@@ -124,28 +124,19 @@ impl Caller {
     ///
     /// A call that has begun is carried out to its end, even if the caller drops this future. Dropping it before, while it
     /// waits to be admitted, leaves nothing behind.
-    pub async fn call<O, R, A>(&self, method: &'static Method, arguments: A, start: Starter<O, R::Reply, A>) -> R::Reply
+    #[inline]
+    pub fn call<O, R, A>(
+        &self,
+        method: &'static Method,
+        arguments: A,
+        start: Starter<O, R::Reply, A>,
+    ) -> Calling<'_, O, R::Reply, A>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Outcome,
         A: Send,
     {
-        let mut arguments = Some(arguments);
-        // Most calls are ready at once. The rest is large, and so has a box of its own.
-        let first = poll_fn(|cx| match arguments.take() {
-            Some(arguments) => Poll::Ready(self.call_at_once(method, arguments, start, cx)),
-            None => Poll::Pending,
-        });
-        match first.await {
-            First::Reply(reply) => reply,
-            First::Waits(rest) => rest.await,
-            First::Unbegun(arguments, outgoing) => {
-                match Box::pin(self.begin(method, arguments, outgoing, start)).await {
-                    Ok(begun) => Box::pin(begun.end()).await,
-                    Err(error) => R::Reply::failed(error),
-                }
-            }
-        }
+        Calling { caller: self, method, start, arguments: Some(arguments), rest: None }
     }
 
     /// What a call is traced by that is made here.
@@ -156,89 +147,74 @@ impl Caller {
         })
     }
 
-    /// Calls an actor that is where it was last, as far as that goes without waiting.
+    /// Calls an actor that is where it was last, as far as that goes without waiting. Returns the answer, or the rest of the
+    /// call.
+    #[inline]
     fn call_at_once<'c, O, R, A>(
         &'c self,
         method: &'static Method,
         arguments: A,
         start: Starter<O, R, A>,
         cx: &mut Context<'_>,
-    ) -> First<'c, R, A>
+    ) -> Result<R, Rest<'c, R>>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
+        A: Send + 'c,
     {
-        let mut outgoing = match current::outgoing().and_then(|outgoing| self.check_key().map(|()| outgoing)) {
+        let outgoing = match current::outgoing().and_then(|outgoing| self.check_key().map(|()| outgoing)) {
             Ok(outgoing) => outgoing,
-            Err(error) => return First::Reply(R::failed(error)),
+            Err(error) => return Ok(R::failed(error)),
         };
         let seat = self.target.seat.load();
         let is_free = outgoing.as_ref().is_none_or(|outgoing| outgoing.hold.is_none());
         let Some(seat) = seat.as_ref().filter(|_| is_free) else {
-            return First::Unbegun(arguments, outgoing.map(Box::new));
+            return Err(self.call_later(method, arguments, start, outgoing));
         };
-        let Some(object) = seat.object::<O>() else { return First::Unbegun(arguments, outgoing.map(Box::new)) };
-        let (call, awaiting) = self.prepare(method, &seat.site, outgoing.as_mut());
-        let deadline = call.deadline;
-        match start(object, arguments, call) {
-            Start::Turn(turn) => match self.poll_at_once(turn, &seat.site, method, deadline, awaiting, cx) {
-                Ok(reply) => First::Reply(reply),
-                Err(rest) => First::Waits(rest),
-            },
-            Start::Queued(queued) => {
-                let turn = Started::Queued(queued, Ground::Actor(seat.site.clone()));
-                First::Waits(Box::pin(Begun { caller: self, method, deadline, turn, awaiting }.end()))
-            }
-            Start::Refused(error) => First::Reply(R::failed(error)),
-            Start::Gone(arguments, call) => {
-                self.target.seat.store(None);
-                if let Some(outgoing) = &mut outgoing {
-                    outgoing.chain = call.chain;
-                }
-                First::Unbegun(arguments, outgoing.map(Box::new))
-            }
-        }
-    }
-
-    /// Polls a turn of an actor once, where it was called; what is left of it if it is not answered then.
-    fn poll_at_once<'c, R: Reply>(
-        &'c self,
-        mut turn: Turn<R>,
-        site: &Arc<Site>,
-        method: &'static Method,
-        deadline: Deadline,
-        awaiting: Option<Awaiting>,
-        cx: &mut Context<'_>,
-    ) -> Result<R, Rest<'c, R>> {
-        let started = match may_nest().then(|| poll_nested(&mut turn, cx)) {
-            Some(Ok(Poll::Ready(Finished { answer: Answer::Now(reply), hold: None }))) => {
-                answered(site, method, &deadline);
+        let Some(object) = seat.object::<O>() else {
+            return Err(self.call_later(method, arguments, start, outgoing));
+        };
+        let site = &seat.site;
+        let (chain, at_most) = outgoing.map_or((None, None), |outgoing| (outgoing.chain, outgoing.at_most));
+        let awaiting = chain.as_ref().map(|chain| chain.awaits(site));
+        let (deadline, arrived) = (Deadline::new(self.timeout, at_most), site.hall.ledger.arrival(method));
+        let call = Call { method, chain, deadline, arrived, key: self.key.clone(), trace: self.trace(method) };
+        let turn = match start(object, arguments, call, cx) {
+            Start::Turn(Progress::Finished(Finished { answer: Answer::Now(reply), hold: None })) => {
+                answered(site, method, arrived);
                 return Ok(reply);
             }
-            Some(Ok(Poll::Ready(finished))) => Started::Finished(finished, site.clone()),
-            Some(Ok(Poll::Pending)) => Started::Moving(turn, Ground::Actor(site.clone())),
-            Some(Err(panic)) => {
-                return Ok(R::failed(Subject { method: method.name(), whom: &**site }.panicked(&*panic)));
+            Start::Turn(turn) => Started::Turn(turn, Ground::Actor(site.clone())),
+            Start::Queued(queued) => Started::Queued(queued, Ground::Actor(site.clone())),
+            Start::Refused(error) => return Ok(R::failed(error)),
+            Start::Gone(arguments, call) => {
+                self.target.seat.store(None);
+                let outgoing = Outgoing { chain: call.chain, at_most, hold: None };
+                return Err(self.call_later(method, arguments, start, Some(outgoing)));
             }
-            None => Started::Turn(turn, Ground::Actor(site.clone())),
         };
-        Err(Box::pin(Begun { caller: self, method, deadline, turn: started, awaiting }.end()))
+        Err(Box::pin(Begun { caller: self, method, deadline, arrived, turn, awaiting }.end()))
     }
 
-    /// What a call to an actor takes with it, and the note that it is waited for.
-    fn prepare(
-        &self,
+    /// A call that cannot begin at once: it waits for the turn in which it is made, or for where it goes.
+    fn call_later<'c, O, R, A>(
+        &'c self,
         method: &'static Method,
-        site: &Arc<Site>,
-        outgoing: Option<&mut Outgoing>,
-    ) -> (Call, Option<Awaiting>) {
-        let (chain, at_most) = match outgoing {
-            Some(outgoing) => (outgoing.chain.take(), outgoing.at_most),
-            None => (None, None),
-        };
-        let deadline = Deadline::new(self.timeout, at_most).arriving(site.hall.ledger.arrival(method));
-        let awaiting = chain.as_ref().map(|chain| chain.awaits(site));
-        (Call { method, chain, deadline, key: self.key.clone(), trace: self.trace(method) }, awaiting)
+        arguments: A,
+        start: Starter<O, R, A>,
+        outgoing: Option<Outgoing>,
+    ) -> Rest<'c, R>
+    where
+        O: ?Sized + Send + Sync + 'static,
+        R: Reply,
+        A: Send + 'c,
+    {
+        Box::pin(async move {
+            match Box::pin(self.begin(method, arguments, outgoing, start)).await {
+                Ok(begun) => begun.end().await,
+                Err(error) => R::failed(error),
+            }
+        })
     }
 
     /// Removes the actor.
@@ -249,15 +225,17 @@ impl Caller {
             return Err(Error::invalid(format!("{} is no actor: only actors can be removed", self.target)));
         }
         let method = if removal == Removal::Delete { &DELETE } else { &DEACTIVATE };
-        self.call::<dyn Removable, Result<()>, _>(method, removal, |place, removal, call| place.remove(removal, call))
-            .await
+        self.call::<dyn Removable, Result<()>, _>(method, removal, |place, removal, call, _| {
+            place.remove(removal, call)
+        })
+        .await
     }
 
     async fn begin<'c, O, R, A>(
         &'c self,
         method: &'static Method,
         arguments: A,
-        outgoing: Option<Box<Outgoing>>,
+        outgoing: Option<Outgoing>,
         start: Starter<O, R, A>,
     ) -> Result<Begun<'c, R>>
     where
@@ -266,7 +244,7 @@ impl Caller {
         A: Send,
     {
         let (mut chain, mut at_most) = (None, None);
-        if let Some(outgoing) = outgoing.map(|outgoing| *outgoing) {
+        if let Some(outgoing) = outgoing {
             (chain, at_most) = (outgoing.chain, outgoing.at_most);
             if let Some(hold) = outgoing.hold {
                 hold.opened().await?;
@@ -275,7 +253,7 @@ impl Caller {
         let mut deadline = Deadline::new(self.timeout, at_most);
         let trace = self.trace(method);
         let (mut arguments, mut call) =
-            (arguments, Call { method, chain: chain.clone(), deadline, key: self.key.clone(), trace });
+            (arguments, Call { method, chain: chain.clone(), deadline, arrived: None, key: self.key.clone(), trace });
         loop {
             let (object, ground) = match self.seated::<O>() {
                 Some(entry) => entry,
@@ -285,10 +263,15 @@ impl Caller {
                 (Some(chain), Ground::Actor(site)) => Some(chain.awaits(site)),
                 _ => None,
             };
-            deadline = deadline.arriving(deadline.arrived().or_else(|| ground.arrival(method)));
-            call.deadline = deadline;
-            let begun = |turn| Begun { caller: self, method, deadline, turn, awaiting };
-            match start(object, arguments, call) {
+            let arrived = call.arrived.or_else(|| ground.arrival(method));
+            (call.deadline, call.arrived) = (deadline, arrived);
+            let begun = |turn| Begun { caller: self, method, deadline, arrived, turn, awaiting };
+            let mut sent = Some((object, arguments, call));
+            let started = poll_fn(|cx| match sent.take() {
+                Some((object, arguments, call)) => Poll::Ready(start(object, arguments, call, cx)),
+                None => Poll::Pending,
+            });
+            match started.await {
                 Start::Turn(turn) => return Ok(begun(Started::Turn(turn, ground))),
                 Start::Queued(queued) => return Ok(begun(Started::Queued(queued, ground))),
                 Start::Refused(error) => return Err(error),
@@ -359,11 +342,49 @@ impl Caller {
     }
 }
 
+/// A call that is being made.
+pub struct Calling<'c, O: ?Sized, R, A> {
+    caller: &'c Caller,
+    method: &'static Method,
+    start: Starter<O, R, A>,
+    /// Until it is polled.
+    arguments: Option<A>,
+    /// What is left of it then, if it was not answered at once.
+    rest: Option<Rest<'c, R>>,
+}
+
+/// Nothing in it is polled where it is but what has a box of its own.
+impl<O: ?Sized, R, A> Unpin for Calling<'_, O, R, A> {}
+
+impl<'c, O, R, A> Future for Calling<'c, O, R, A>
+where
+    O: ?Sized + Send + Sync + 'static,
+    R: Reply,
+    A: Send + 'c,
+{
+    type Output = R;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+        if let Some(arguments) = self.arguments.take() {
+            match self.caller.call_at_once(self.method, arguments, self.start, cx) {
+                Ok(reply) => return Poll::Ready(reply),
+                Err(rest) => self.rest = Some(rest),
+            }
+        }
+        match &mut self.rest {
+            Some(rest) => rest.as_mut().poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
 /// A call that has been admitted.
 struct Begun<'c, R> {
     caller: &'c Caller,
     method: &'static Method,
     deadline: Deadline,
+    arrived: Option<Instant>,
     turn: Started<R>,
     awaiting: Option<Awaiting>,
 }
@@ -371,22 +392,8 @@ struct Begun<'c, R> {
 /// What is left of a call that has begun.
 type Rest<'c, R> = Pin<Box<dyn Future<Output = R> + Send + 'c>>;
 
-/// What has become of a call at once.
-enum First<'c, R, A> {
-    /// It is answered.
-    Reply(R),
-    /// It has begun, and this is the rest of it.
-    Waits(Rest<'c, R>),
-    /// It has not begun: it waits for the turn in which it is made, or for where it goes.
-    Unbegun(A, Option<Box<Outgoing>>),
-}
-
 enum Started<R> {
-    Turn(Turn<R>, Ground),
-    /// One that was polled, and has to wait.
-    Moving(Turn<R>, Ground),
-    /// One that has ended, and waits to be durable or for its answer.
-    Finished(Finished<R>, Arc<Site>),
+    Turn(Progress<R>, Ground),
     /// The ground is kept, because a call that waits is counted there.
     Queued(Queued<R>, Ground),
 }
@@ -395,10 +402,7 @@ impl<R> Started<R> {
     /// The actor, if it is one that is called.
     fn site(&self) -> Option<&Arc<Site>> {
         match self {
-            Self::Turn(_, Ground::Actor(site))
-            | Self::Moving(_, Ground::Actor(site))
-            | Self::Finished(_, site)
-            | Self::Queued(_, Ground::Actor(site)) => Some(site),
+            Self::Turn(_, Ground::Actor(site)) | Self::Queued(_, Ground::Actor(site)) => Some(site),
             _ => None,
         }
     }
@@ -406,13 +410,11 @@ impl<R> Started<R> {
 
 impl<R: Reply> Begun<'_, R> {
     async fn end(self) -> R {
-        let Self { caller, method, mut deadline, turn, awaiting } = self;
-        let request = turn.site().map(|site| Request::new(site, method, deadline));
+        let Self { caller, method, mut deadline, arrived, turn, awaiting } = self;
+        let request = turn.site().map(|site| Request::new(site, method, arrived));
         let subject = Subject { method: method.name(), whom: &*caller.target };
         let finished = match turn {
-            Started::Turn(turn, ground) => carry_out(turn, ground, &subject, &mut deadline).await,
-            Started::Moving(turn, ground) => carry_on(turn, ground, &subject, &mut deadline).await,
-            Started::Finished(finished, _) => Ok(finished),
+            Started::Turn(turn, ground) => go_on(turn, ground, &subject, &mut deadline).await,
             Started::Queued(queued, _ground) => wait_in_line(queued, &subject, &mut deadline).await,
         };
         let reply = match finished {

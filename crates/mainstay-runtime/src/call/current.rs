@@ -1,6 +1,6 @@
 //! The turn that the code on this thread is part of. Set while a turn is polled, and so right for whatever it calls.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use mainstay_core::time::Instant;
@@ -14,9 +14,12 @@ use crate::call::chain::{CHAIN_MAX, Link};
 
 thread_local! {
     static CURRENT: RefCell<Option<Box<Current>>> = const { RefCell::new(None) };
+    /// One that has ended, for the next turn on this thread.
+    static SPARE: Cell<Option<Box<Current>>> = const { Cell::new(None) };
 }
 
 /// A turn while it runs. It is swapped in and out with every poll, and so lives in a box.
+#[derive(Default)]
 pub(crate) struct Current {
     /// The actor whose turn it is; `None` for that of a service or a worker.
     site: Option<Arc<Site>>,
@@ -36,9 +39,10 @@ pub(crate) struct Current {
 }
 
 /// What a turn may do to its actor.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TurnKind {
     /// Anything.
+    #[default]
     Exclusive,
     /// Others run beside it.
     Shared,
@@ -52,21 +56,45 @@ impl Current {
     /// A turn of an actor that sees it as it was when this many commits had failed.
     #[inline]
     pub(crate) fn of_actor(
-        site: &Arc<Site>,
+        site: Arc<Site>,
         method: &'static str,
         chain: Option<Arc<Link>>,
         deadline: Deadline,
         kind: TurnKind,
         failures: u64,
     ) -> Box<Self> {
-        let (site, link, writes, outputs) = (Some(site.clone()), None, None, Vec::new());
-        Box::new(Self { site, method, chain, link, deadline, writes, outputs, failures, kind })
+        let mut current = Self::of_others(method, chain, deadline);
+        current.site = Some(site);
+        current.kind = kind;
+        current.failures = failures;
+        current
     }
 
     /// A turn of a service or a worker.
+    #[inline]
     pub(crate) fn of_others(method: &'static str, chain: Option<Arc<Link>>, deadline: Deadline) -> Box<Self> {
-        let (site, link, writes, outputs) = (None, None, None, Vec::new());
-        Box::new(Self { site, method, chain, link, deadline, writes, outputs, failures: 0, kind: TurnKind::Exclusive })
+        let mut current = SPARE.take().unwrap_or_default();
+        current.method = method;
+        current.chain = chain;
+        current.deadline = deadline;
+        current.kind = TurnKind::Exclusive;
+        current.failures = 0;
+        current
+    }
+
+    /// Ends the turn. Returns what it has left, and the actor that it was one of.
+    #[inline]
+    pub(crate) fn end(mut self: Box<Self>) -> Remains {
+        if let Some(link) = self.link.take() {
+            link.end();
+        }
+        if self.chain.is_some() {
+            self.chain = None;
+        }
+        let (site, writes, outputs) = (self.site.take(), self.writes.take(), std::mem::take(&mut self.outputs));
+        let remains = Remains { site, writes, outputs, failures: self.failures };
+        SPARE.set(Some(self));
+        remains
     }
 
     /// Runs a part of the turn.
@@ -86,6 +114,15 @@ impl Current {
         let _back = Back { slot, outer };
         work()
     }
+}
+
+/// What is left of a turn that has ended.
+#[derive(Default)]
+pub(crate) struct Remains {
+    pub(crate) site: Option<Arc<Site>>,
+    pub(crate) writes: Option<Box<ActorWrites>>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) failures: u64,
 }
 
 impl Drop for Current {
@@ -110,6 +147,13 @@ pub(crate) struct Outgoing {
 /// `Conflict` if the chain has become too long.
 #[inline]
 pub(crate) fn outgoing() -> Result<Option<Outgoing>> {
+    if CURRENT.with_borrow(Option::is_none) {
+        return Ok(None);
+    }
+    outgoing_in_turn()
+}
+
+fn outgoing_in_turn() -> Result<Option<Outgoing>> {
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return Ok(None) };
         let chain = match (&current.link, &current.site) {

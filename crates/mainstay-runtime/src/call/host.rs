@@ -2,6 +2,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::task::Context;
 
 use mainstay_core::Error;
 use tokio::sync::oneshot;
@@ -27,14 +28,24 @@ pub trait ExclusiveMethod<T, R>: Send + 'static {
 
 /// What becomes of a call that has arrived.
 pub enum Start<R, A> {
-    /// It can run at once. Nothing has happened before it is polled.
-    Turn(Turn<R>),
+    /// It has a turn.
+    Turn(Progress<R>),
     /// It waits for its turn, and is carried out by whoever is before it.
     Queued(Queued<R>),
     /// It is not carried out.
     Refused(Error),
     /// The object has left this place: look for it again, with the arguments that are given back.
     Gone(A, Call),
+}
+
+/// How far a turn has come at once.
+pub enum Progress<R> {
+    /// Nothing has happened yet.
+    Ready(Turn<R>),
+    /// It has begun, and has to wait for something.
+    Moving(Turn<R>),
+    /// It has ended.
+    Finished(Finished<R>),
 }
 
 /// A call that waits for its turn, as its caller sees it.
@@ -52,8 +63,8 @@ pub trait Host: Send + Sync + Sized + 'static {
     /// The type of the object.
     type Target: Send + Sync + 'static;
 
-    /// Runs a method beside others.
-    fn shared<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    /// Runs a method beside others, as far as that goes at once.
+    fn shared<R, M>(self: Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: SharedMethod<Self::Target, R>;
@@ -66,8 +77,8 @@ pub trait Host: Send + Sync + Sized + 'static {
 )]
 /// A host that can also give an object to one call alone.
 pub trait ExclusiveHost: Host {
-    /// Runs a method alone.
-    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    /// Runs a method alone, as far as that goes at once.
+    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: ExclusiveMethod<Self::Target, R>;

@@ -12,7 +12,7 @@ use crate::call::arrival::Deadline;
 use crate::call::contract::Reply;
 use crate::call::finished::{Answer, Finished};
 use crate::call::ground::Ground;
-use crate::call::host::{Queued, Turn};
+use crate::call::host::{Progress, Queued, Turn};
 
 /// How many calls may be polled inside each other on one stack. Each takes a few hundred bytes to some kilobytes of it;
 /// the next one gets a task of its own.
@@ -59,9 +59,23 @@ impl Subject<'_> {
     }
 }
 
+/// Goes on with a turn that has come so far.
+pub(crate) async fn go_on<R: Reply>(
+    turn: Progress<R>,
+    ground: Ground,
+    subject: &Subject<'_>,
+    deadline: &mut Deadline,
+) -> Result<Finished<R>> {
+    match turn {
+        Progress::Ready(turn) => carry_out(turn, ground, subject, deadline).await,
+        Progress::Moving(turn) => carry_on(turn, ground, subject, deadline).await,
+        Progress::Finished(finished) => Ok(finished),
+    }
+}
+
 /// Carries a turn out. A caller that goes away does not take the turn with it: one that is not ready at once runs on in a
 /// task of its own.
-pub(crate) async fn carry_out<R: Reply>(
+async fn carry_out<R: Reply>(
     mut turn: Turn<R>,
     ground: Ground,
     subject: &Subject<'_>,
@@ -87,7 +101,7 @@ pub(crate) async fn carry_out<R: Reply>(
 }
 
 /// Carries a turn out in a task of its own.
-pub(crate) async fn carry_on<R: Reply>(
+async fn carry_on<R: Reply>(
     mut turn: Turn<R>,
     ground: Ground,
     subject: &Subject<'_>,
@@ -180,7 +194,7 @@ pub(crate) async fn conclude<R: Reply>(finished: Finished<R>, subject: &Subject<
 
 type Polled<R> = std::thread::Result<Poll<R>>;
 
-pub(crate) fn poll_nested<R>(turn: &mut Turn<R>, cx: &mut Context<'_>) -> Polled<Finished<R>> {
+fn poll_nested<R>(turn: &mut Turn<R>, cx: &mut Context<'_>) -> Polled<Finished<R>> {
     let _nested = Nested::enter();
     catch_unwind(AssertUnwindSafe(|| turn.as_mut().poll(cx)))
 }
@@ -192,16 +206,18 @@ pub(crate) fn may_nest() -> bool {
 }
 
 /// Counts how deep calls are nested on this stack, also when they panic.
-struct Nested;
+pub(crate) struct Nested;
 
 impl Nested {
-    fn enter() -> Self {
+    #[inline]
+    pub(crate) fn enter() -> Self {
         NESTED.set(NESTED.get() + 1);
         Self
     }
 }
 
 impl Drop for Nested {
+    #[inline]
     fn drop(&mut self) {
         NESTED.set(NESTED.get() - 1);
     }

@@ -1,27 +1,27 @@
 use std::sync::Arc;
 
-use mainstay_core::time;
+use mainstay_core::time::{self, Instant};
 
 use crate::actor::site::Site;
-use crate::call::arrival::{Deadline, Method};
+use crate::call::arrival::Method;
 
 /// A call to an actor that has not been answered at once, until it is.
 pub(crate) struct Request {
     site: Arc<Site>,
     method: &'static Method,
-    deadline: Deadline,
+    arrived: Option<Instant>,
 }
 
 impl Request {
-    pub(crate) fn new(site: &Arc<Site>, method: &'static Method, deadline: Deadline) -> Self {
+    pub(crate) fn new(site: &Arc<Site>, method: &'static Method, arrived: Option<Instant>) -> Self {
         site.hall.ledger.is_owed(1);
-        Self { site: site.clone(), method, deadline }
+        Self { site: site.clone(), method, arrived }
     }
 
     /// It is answered.
     #[inline]
     pub(crate) fn answered(self) {
-        answered(&self.site, self.method, &self.deadline);
+        answered(&self.site, self.method, self.arrived);
     }
 }
 
@@ -33,8 +33,9 @@ impl Drop for Request {
 }
 
 /// Measures a call that is answered, if it is one of those that are.
-pub(crate) fn answered(site: &Arc<Site>, method: &'static Method, deadline: &Deadline) {
-    if let Some(arrived) = deadline.arrived() {
+#[inline]
+pub(crate) fn answered(site: &Site, method: &'static Method, arrived: Option<Instant>) {
+    if let Some(arrived) = arrived {
         let took = time::now().saturating_duration_since(arrived);
         site.hall.ledger.method(method).request_took(took);
     }

@@ -70,9 +70,12 @@ impl TurnWatch {
         poll_fn(|cx| trace.within(|| activation.as_mut().poll(cx))).await
     }
 
-    /// The method begins.
+    /// The method begins, or goes on.
     #[inline]
     pub(crate) fn start(&mut self) {
+        if self.running.is_some() {
+            return;
+        }
         let began = self.is_measured.then(time::now);
         self.running = Some(Running { began, coarse: time::coarse(), alarm: None });
     }

@@ -14,7 +14,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     pub(crate) fn new(site: &Arc<Site>, call: &Call) -> Self {
         site.hall.ledger.waits(1);
-        Self { site: site.clone(), since: call.deadline.arrived() }
+        Self { site: site.clone(), since: call.arrived }
     }
 
     /// It has its turn.

@@ -1,10 +1,11 @@
 use std::sync::Arc;
+use std::task::Context;
 
 use crate::call::arrival::Call;
 use crate::call::contract::Outcome;
 use crate::call::current::Current;
 use crate::call::finished::Finished;
-use crate::call::host::{Host, SharedMethod, Start};
+use crate::call::host::{Host, Progress, SharedMethod, Start};
 use crate::service::definition::Service;
 
 /// The object of a service's partition. Its calls run beside each other; locks on what they read and write keep them
@@ -26,12 +27,12 @@ impl<T: Service> Served<T> {
 impl<T: Service> Host for Served<T> {
     type Target = T;
 
-    fn shared<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    fn shared<R, M>(self: Arc<Self>, method: M, call: Call, _: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: SharedMethod<T, R>,
     {
-        Start::Turn(Box::pin(async move {
+        Start::Turn(Progress::Ready(Box::pin(async move {
             let Call { method: called, chain, deadline, trace, .. } = call;
             let mut current = Some(Current::of_others(called.name(), chain, deadline));
             let mut running = std::pin::pin!(method.invoke(&self.object));
@@ -39,6 +40,6 @@ impl<T: Service> Host for Served<T> {
                 std::future::poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx))))
                     .await;
             Finished { answer: outcome.into_answer(), hold: None }
-        }))
+        })))
     }
 }

@@ -2,7 +2,7 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 
 use mainstay_core::Result;
 use mainstay_core::task::Scope;
@@ -19,7 +19,7 @@ use crate::call::arrival::Call;
 use crate::call::contract::Outcome;
 use crate::call::current::Current;
 use crate::call::finished::Finished;
-use crate::call::host::{ExclusiveHost, ExclusiveMethod, Host, SharedMethod, Start};
+use crate::call::host::{ExclusiveHost, ExclusiveMethod, Host, Progress, SharedMethod, Start};
 use crate::call::turn::Subject;
 use crate::router::Services;
 
@@ -82,7 +82,7 @@ impl<T: Worker> WorkerPool<T> {
         M: ExclusiveMethod<T, R>,
     {
         match self.pool.claim() {
-            Ok(Claim::Place(place)) => Start::Turn(Box::pin(work(place, method, call))),
+            Ok(Claim::Place(place)) => Start::Turn(Progress::Ready(Box::pin(work(place, method, call)))),
             Ok(Claim::Waiter(waiter)) => {
                 let (reply, queued) = ReplyTo::new();
                 drop(self.scope.spawn(work_later(waiter, method, call, reply)));
@@ -161,7 +161,7 @@ impl<T: Worker, R, M: SharedMethod<T, R>> ExclusiveMethod<T, R> for Alone<M> {
 impl<T: Worker> Host for WorkerPool<T> {
     type Target = T;
 
-    fn shared<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    fn shared<R, M>(self: Arc<Self>, method: M, call: Call, _: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: SharedMethod<T, R>,
@@ -171,7 +171,7 @@ impl<T: Worker> Host for WorkerPool<T> {
 }
 
 impl<T: Worker> ExclusiveHost for WorkerPool<T> {
-    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call) -> Start<R::Reply, M>
+    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call, _: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: ExclusiveMethod<T, R>,

@@ -2,17 +2,18 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::task::Context;
 
 use mainstay_core::{Error, Result};
 
 use crate::actor::Actor;
 use crate::actor::cell::{ActorCell, Held, LetterTurn, Running};
-use crate::actor::letter::{Letter, ReplyTo};
+use crate::actor::letter::{Letter, ReplyTo, poll_once};
 use crate::actor::{deactivation, deletion};
 use crate::call::arrival::Call;
 use crate::call::chain::Link;
 use crate::call::finished::Finished;
-use crate::call::host::Start;
+use crate::call::host::{Progress, Start};
 
 /// How an actor is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,13 +44,13 @@ impl<T: Actor> Removable for ActorCell<T> {
         {
             drop(inner);
             let held = Held::new(self.clone(), taken);
-            return Start::Turn(Box::pin(async move {
+            return Start::Turn(Progress::Ready(Box::pin(async move {
                 let (finished, is_wanted) = removed(held, removal, call.chain).await;
                 if is_wanted {
                     self.drained().await;
                 }
                 finished
-            }));
+            })));
         }
         if let Some(error) = self.refusal(&inner, &call) {
             return self.refuse(inner, &call, error);
@@ -101,14 +102,15 @@ impl<T: Actor> Letter<T> for RemovalLetter {
         self.reply.as_ref().is_none_or(ReplyTo::claim)
     }
 
-    fn begin(self: Box<Self>, held: Held<T>) -> LetterTurn {
+    fn carry_out(self: Box<Self>, held: Held<T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
         let Self { removal, chain, reply } = *self;
-        Box::pin(async move {
+        let turn = async move {
             let (finished, _) = removed(held, removal, chain).await;
             if let Some(reply) = reply {
                 reply.send(finished);
             }
-        })
+        };
+        poll_once(turn, cx)
     }
 
     fn refuse(self: Box<Self>, error: Error) {

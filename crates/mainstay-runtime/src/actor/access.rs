@@ -1,0 +1,45 @@
+//! The two ways in which a method gets at its actor.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use crate::actor::Actor;
+use crate::actor::presence::Active;
+use crate::call::current::TurnKind;
+use crate::call::host::{ExclusiveMethod, SharedMethod};
+
+/// How a method gets at its actor.
+pub(crate) trait Access<T: Actor, R>: Send + 'static {
+    /// What its turns may do.
+    const KIND: TurnKind;
+
+    /// Runs the method; `None` if it needs the actor to itself, and others have it as well.
+    fn invoke(self, active: &mut Arc<Active<T>>) -> impl Future<Output = Option<R>> + Send;
+}
+
+/// A method that has the actor to itself.
+pub(crate) struct Exclusive<M>(pub(crate) M);
+
+impl<T: Actor, R: Send, M: ExclusiveMethod<T, R>> Access<T, R> for Exclusive<M> {
+    const KIND: TurnKind = TurnKind::Exclusive;
+
+    #[inline]
+    async fn invoke(self, active: &mut Arc<Active<T>>) -> Option<R> {
+        match Arc::get_mut(active) {
+            Some(active) => Some(self.0.invoke(&mut active.actor).await),
+            None => None,
+        }
+    }
+}
+
+/// A method that runs beside others.
+pub(crate) struct Shared<M>(pub(crate) M);
+
+impl<T: Actor, R: Send, M: SharedMethod<T, R>> Access<T, R> for Shared<M> {
+    const KIND: TurnKind = TurnKind::Shared;
+
+    #[inline]
+    async fn invoke(self, active: &mut Arc<Active<T>>) -> Option<R> {
+        Some(self.0.invoke(&active.actor).await)
+    }
+}
