@@ -12,33 +12,36 @@ use std::time::Duration;
 /// assert!(before.elapsed() < std::time::Duration::from_secs(60));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Coarse(Duration);
+pub struct Coarse {
+    nanos: u64,
+}
 
 /// The current moment on the machine's own clock.
 #[inline]
 pub fn coarse() -> Coarse {
-    Coarse(read())
+    Coarse { nanos: read() }
 }
 
 impl Coarse {
     /// How long ago it is.
     #[inline]
     pub fn elapsed(self) -> Duration {
-        read().saturating_sub(self.0)
+        Duration::from_nanos(read().saturating_sub(self.nanos))
     }
 }
 
+/// In nanoseconds: they last for centuries, because it starts with the machine or the process.
 #[cfg(target_os = "linux")]
-fn read() -> Duration {
+#[inline]
+fn read() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
-    // It starts with the machine, and so neither part is negative.
-    Duration::new(u64::try_from(now.tv_sec).unwrap_or_default(), u32::try_from(now.tv_nsec).unwrap_or_default())
+    now.tv_sec.cast_unsigned().wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec.cast_unsigned())
 }
 
 #[cfg(not(target_os = "linux"))]
-fn read() -> Duration {
+fn read() -> u64 {
     static START: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
-    START.get_or_init(std::time::Instant::now).elapsed()
+    START.get_or_init(std::time::Instant::now).elapsed().as_nanos() as u64
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ impl Interface {
                     #(#declared)*
                 }
 
-                impl #hosted #object #arguments for #host #bounds_of_host {
+                impl #hosted #object #arguments for ::std::sync::Arc<#host> #bounds_of_host {
                     #(#turns)*
                 }
 
@@ -126,7 +126,7 @@ impl Interface {
 
                 impl #hosted ::mainstay::__private::Offered<#host> for #proxy #arguments #bounds_of_host {
                     fn object(host: ::std::sync::Arc<#host>) -> ::std::sync::Arc<dyn #object #arguments> {
-                        host
+                        ::std::sync::Arc::new(host)
                     }
                 }
 
@@ -191,7 +191,7 @@ impl Method {
             (&self.name, self.record(), &self.output, generics.split_for_impl());
         quote! {
             fn #method(
-                self: ::std::sync::Arc<Self>,
+                &self,
                 arguments: #record #arguments,
                 call: ::mainstay::__private::Call,
                 cx: &mut ::core::task::Context<'_>,
@@ -208,7 +208,7 @@ impl Method {
         };
         quote! {
             fn #method(
-                self: ::std::sync::Arc<Self>,
+                &self,
                 arguments: #record #arguments,
                 call: ::mainstay::__private::Call,
                 cx: &mut ::core::task::Context<'_>,

@@ -1,10 +1,9 @@
 //! The two ways in which a method gets at its actor.
 
 use std::future::Future;
-use std::sync::Arc;
 
 use crate::actor::Actor;
-use crate::actor::presence::Active;
+use crate::actor::presence::Possession;
 use crate::call::current::TurnKind;
 use crate::call::host::{ExclusiveMethod, SharedMethod};
 
@@ -14,7 +13,7 @@ pub(crate) trait Access<T: Actor, R>: Send + 'static {
     const KIND: TurnKind;
 
     /// Runs the method; `None` if it needs the actor to itself, and others have it as well.
-    fn invoke(self, active: &mut Arc<Active<T>>) -> impl Future<Output = Option<R>> + Send;
+    fn invoke(self, possession: &mut Possession<T>) -> impl Future<Output = Option<R>> + Send;
 }
 
 /// A method that has the actor to itself.
@@ -24,8 +23,8 @@ impl<T: Actor, R: Send, M: ExclusiveMethod<T, R>> Access<T, R> for Exclusive<M> 
     const KIND: TurnKind = TurnKind::Exclusive;
 
     #[inline]
-    async fn invoke(self, active: &mut Arc<Active<T>>) -> Option<R> {
-        match Arc::get_mut(active) {
+    async fn invoke(self, possession: &mut Possession<T>) -> Option<R> {
+        match possession.active_mut() {
             Some(active) => Some(self.0.invoke(&mut active.actor).await),
             None => None,
         }
@@ -39,7 +38,7 @@ impl<T: Actor, R: Send, M: SharedMethod<T, R>> Access<T, R> for Shared<M> {
     const KIND: TurnKind = TurnKind::Shared;
 
     #[inline]
-    async fn invoke(self, active: &mut Arc<Active<T>>) -> Option<R> {
-        Some(self.0.invoke(&active.actor).await)
+    async fn invoke(self, possession: &mut Possession<T>) -> Option<R> {
+        Some(self.0.invoke(&possession.active().actor).await)
     }
 }

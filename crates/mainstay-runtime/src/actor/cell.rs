@@ -2,6 +2,7 @@ pub(crate) mod removal;
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
@@ -16,7 +17,7 @@ use crate::actor::access::{Exclusive, Shared};
 use crate::actor::deactivation;
 use crate::actor::hall::HallCore;
 use crate::actor::letter::{CallLetter, Letter, ReplyTo};
-use crate::actor::presence::Active;
+use crate::actor::presence::Possession;
 use crate::actor::site::Site;
 use crate::actor::work;
 use crate::call::arrival::Call;
@@ -59,9 +60,18 @@ struct Inner<T: Actor> {
 
 /// An active object.
 pub(crate) struct Object<T> {
-    pub(crate) active: Arc<Active<T>>,
+    pub(crate) possession: Possession<T>,
     /// How many commits had failed when it was read.
     pub(crate) failures: u64,
+}
+
+impl<T> Object<T> {
+    /// For two.
+    fn share(self) -> (Self, Self) {
+        let (one, other) = self.possession.share();
+        let failures = self.failures;
+        (Self { possession: one, failures }, Self { possession: other, failures })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,14 +82,32 @@ enum Running {
 }
 
 /// The right to an actor: to all of it, or shared with others. It is given back when it is dropped.
-pub(crate) struct Held<T: Actor> {
-    cell: Arc<ActorCell<T>>,
+pub(crate) struct Held<'c, T: Actor> {
+    cell: Near<'c, T>,
     /// The object; `None` if it has to be activated, or is not to be used again.
     pub(crate) object: Option<Object<T>>,
     /// For the turn; it need not come back.
     pub(crate) lent: Option<Arc<Site>>,
     is_exclusive: bool,
     is_returned: bool,
+}
+
+/// The place of an actor, in somebody's hands. Most turns end before they need one of their own.
+pub(crate) enum Near<'c, T: Actor> {
+    Lent(&'c Arc<ActorCell<T>>),
+    Kept(Arc<ActorCell<T>>),
+}
+
+impl<T: Actor> Deref for Near<'_, T> {
+    type Target = Arc<ActorCell<T>>;
+
+    #[inline]
+    fn deref(&self) -> &Arc<ActorCell<T>> {
+        match self {
+            Self::Lent(cell) => cell,
+            Self::Kept(cell) => cell,
+        }
+    }
 }
 
 /// What was taken of an actor, under the lock.
@@ -126,7 +154,7 @@ impl<T: Actor> ActorCell<T> {
     }
 
     /// Takes out the letter that is next, if it can run now, with the right to the actor.
-    fn next(self: &Arc<Self>) -> Option<(Box<dyn Letter<T>>, Held<T>)> {
+    fn next(self: &Arc<Self>) -> Option<(Box<dyn Letter<T>>, Held<'_, T>)> {
         loop {
             let mut inner = self.inner.lock();
             let next = inner.queue.front()?;
@@ -135,7 +163,7 @@ impl<T: Actor> ActorCell<T> {
             let letter = inner.queue.pop_front()?;
             self.hint(&inner);
             drop(inner);
-            let held = Held::new(self.clone(), taken);
+            let held = Held::new(Near::Lent(self), taken);
             if letter.claim() {
                 return Some((letter, held));
             }
@@ -247,12 +275,12 @@ impl<T: Actor> ActorCell<T> {
     }
 
     /// Takes an actor to itself that [is idle](ActorCell::is_idle) and has nothing that is not durable.
-    pub(crate) fn take_idle(self: &Arc<Self>, before: u64) -> Option<Held<T>> {
+    pub(crate) fn take_idle(self: &Arc<Self>, before: u64) -> Option<Held<'static, T>> {
         let mut inner = self.inner.lock();
         if !inner.is_idle(before) || !self.site.gate.is_open() {
             return None;
         }
-        inner.take(false).map(|taken| Held::new(self.clone(), taken))
+        inner.take(false).map(|taken| Held::new(Near::Kept(self.clone()), taken))
     }
 
     /// True if an object is in memory.
@@ -270,7 +298,7 @@ impl<T: Actor> ActorCell<T> {
         }
         let Some(taken) = inner.take(false) else { return };
         drop(inner);
-        let mut held = Held::new(self.clone(), taken);
+        let mut held = Held::new(Near::Lent(self), taken);
         // Before anybody can make the next one.
         drop(held.object.take());
         if held.give_back() {
@@ -284,7 +312,7 @@ impl<T: Actor> ActorCell<T> {
         drop(inner);
         match taken {
             Some(taken) => {
-                let held = Held::new(self.clone(), taken);
+                let held = Held::new(Near::Kept(self.clone()), taken);
                 drop(self.site.hall.scope.spawn(deactivation::leave(held, None)));
             }
             None => self.site.emptied.notify_waiters(),
@@ -305,7 +333,7 @@ impl<T: Actor> ActorCell<T> {
 
     /// Closes the place for good: whoever waits is refused, and whoever comes looks elsewhere. Returns the actor if it is
     /// active and idle; if it is not idle, it leaves when its turn ends.
-    pub(crate) fn close(self: &Arc<Self>, why: impl Fn() -> Error) -> Option<Held<T>> {
+    pub(crate) fn close(self: &Arc<Self>, why: impl Fn() -> Error) -> Option<Held<'static, T>> {
         let (taken, waiting) = {
             let mut inner = self.inner.lock();
             inner.is_closed = true;
@@ -313,7 +341,7 @@ impl<T: Actor> ActorCell<T> {
             (taken, std::mem::take(&mut inner.queue))
         };
         waiting.into_iter().for_each(|letter| letter.refuse(why()));
-        taken.map(|taken| Held::new(self.clone(), taken))
+        taken.map(|taken| Held::new(Near::Kept(self.clone()), taken))
     }
 }
 
@@ -350,34 +378,31 @@ impl<T: Actor> Inner<T> {
             Running::Sharing(sharing) => sharing,
         };
         let failures = cell.site.gate.failures();
-        match &self.object {
-            Some(object) if object.failures == failures => {
-                self.running = Running::Sharing(sharing + 1);
-                self.is_in_use = is_use || (self.is_in_use && sharing > 0);
-                let object = Object { active: object.active.clone(), failures };
-                Some(Taken { object: Some(object), lent: self.lent.take(), is_exclusive: false })
-            }
-            _ => self.take(is_use),
-        }
+        let Some(object) = self.object.take_if(|object| object.failures == failures) else { return self.take(is_use) };
+        let (kept, object) = object.share();
+        self.object = Some(kept);
+        self.running = Running::Sharing(sharing + 1);
+        self.is_in_use = is_use || (self.is_in_use && sharing > 0);
+        Some(Taken { object: Some(object), lent: self.lent.take(), is_exclusive: false })
     }
 }
 
-impl<T: Actor> Held<T> {
-    fn new(cell: Arc<ActorCell<T>>, taken: Taken<T>) -> Self {
+impl<'c, T: Actor> Held<'c, T> {
+    fn new(cell: Near<'c, T>, taken: Taken<T>) -> Self {
         let Taken { object, lent, is_exclusive } = taken;
         Self { cell, object, lent, is_exclusive, is_returned: false }
     }
 
-    /// The same right in other hands; these have none any more.
-    pub(crate) fn hand_over(&mut self) -> Self {
+    /// The same right in hands that keep it; these have none any more.
+    pub(crate) fn hand_over(&mut self) -> Held<'static, T> {
         let (object, lent, is_exclusive) = (self.object.take(), self.lent.take(), self.is_exclusive);
         let is_returned = std::mem::replace(&mut self.is_returned, true);
-        Self { cell: self.cell.clone(), object, lent, is_exclusive, is_returned }
+        Held { cell: Near::Kept(self.cell.clone()), object, lent, is_exclusive, is_returned }
     }
 
     /// Who it is, and the object, to change. There is one after activation, and nobody else has it.
     pub(crate) fn parts_mut(&mut self) -> (&Arc<Site>, Option<&mut T>) {
-        let actor = self.object.as_mut().and_then(|object| Arc::get_mut(&mut object.active));
+        let actor = self.object.as_mut().and_then(|object| object.possession.active_mut());
         (&self.cell.site, actor.map(|active| &mut active.actor))
     }
 
@@ -405,8 +430,8 @@ impl<T: Actor> Held<T> {
 
     /// Lets others in who only read.
     pub(crate) fn downgrade(&mut self) {
-        let Some(object) = &self.object else { return };
-        let shared = Object { active: object.active.clone(), failures: object.failures };
+        let Some((kept, shared)) = self.object.take().map(Object::share) else { return };
+        self.object = Some(kept);
         let mut inner = self.cell.inner.lock();
         inner.object = Some(shared);
         inner.running = Running::Sharing(1);
@@ -503,7 +528,7 @@ impl<T: Actor> Held<T> {
     }
 }
 
-impl<T: Actor> Drop for Held<T> {
+impl<T: Actor> Drop for Held<'_, T> {
     fn drop(&mut self) {
         // A turn that is cut short leaves an object that nobody knows the state of.
         if self.is_returned {
@@ -520,7 +545,7 @@ impl<T: Actor> Drop for Held<T> {
 impl<T: Actor> Host for ActorCell<T> {
     type Target = T;
 
-    fn shared<R, M>(self: Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
+    fn shared<R, M>(self: &Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: SharedMethod<T, R>,
@@ -529,12 +554,12 @@ impl<T: Actor> Host for ActorCell<T> {
         if inner.is_closed {
             return Start::Gone(method, call);
         }
-        let is_use = inner.note_use(&self, &call);
+        let is_use = inner.note_use(self, &call);
         // A chain that has the actor already does not wait behind those who wait for it to end.
         let is_first = inner.queue.is_empty() || call.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
-        if is_first && let Some(taken) = inner.share(&self, is_use) {
+        if is_first && let Some(taken) = inner.share(self, is_use) {
             drop(inner);
-            return Start::Turn(work::start(Held::new(self, taken), Shared(method), call, cx));
+            return Start::Turn(work::start(Held::new(Near::Lent(self), taken), Shared(method), call, cx));
         }
         if let Some(error) = self.refusal(&inner, &call) {
             return self.refuse(inner, &call, error);
@@ -547,7 +572,7 @@ impl<T: Actor> Host for ActorCell<T> {
 }
 
 impl<T: Actor> ExclusiveHost for ActorCell<T> {
-    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
+    fn exclusive<R, M>(self: &Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: ExclusiveMethod<T, R>,
@@ -556,13 +581,13 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
         if inner.is_closed {
             return Start::Gone(method, call);
         }
-        let is_use = inner.note_use(&self, &call);
+        let is_use = inner.note_use(self, &call);
         if inner.queue.is_empty()
             && let Some(taken) = inner.take(is_use)
         {
             self.hint(&inner);
             drop(inner);
-            return Start::Turn(work::start(Held::new(self, taken), Exclusive(method), call, cx));
+            return Start::Turn(work::start(Held::new(Near::Lent(self), taken), Exclusive(method), call, cx));
         }
         if let Some(error) = self.refusal(&inner, &call) {
             return self.refuse(inner, &call, error);

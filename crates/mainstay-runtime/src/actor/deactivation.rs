@@ -17,7 +17,7 @@ use crate::call::current::{Current, Remains, TurnKind};
 
 /// Takes an actor out of memory that is held by one alone, and its place out of the hall unless somebody waits for it.
 /// True if somebody does: the actor is activated anew for them.
-pub(crate) async fn leave<T: Actor>(mut held: Held<T>, chain: Option<Arc<Link>>) -> bool {
+pub(crate) async fn leave<T: Actor>(mut held: Held<'_, T>, chain: Option<Arc<Link>>) -> bool {
     settle(held.site()).await;
     deactivate(&mut held, chain).await;
     held.retire()
@@ -33,15 +33,15 @@ async fn settle(site: &Arc<Site>) {
 
 /// Runs what an actor does when it leaves memory, and drops it. One that is not what is stored, because a commit has failed,
 /// is only dropped. The chain is what led to it, if that was a call.
-pub(crate) async fn deactivate<T: Actor>(held: &mut Held<T>, chain: Option<Arc<Link>>) {
-    let Some(Object { active, failures }) = held.object.take() else { return };
+pub(crate) async fn deactivate<T: Actor>(held: &mut Held<'_, T>, chain: Option<Arc<Link>>) {
+    let Some(Object { possession, failures }) = held.object.take() else { return };
     let site = held.site().clone();
     if failures != site.gate.failures() {
         return;
     }
     let Some(hooks) = &T::LIFECYCLE else { return };
     // Whoever shared it has ended, because it is held by one alone.
-    let Some(Active { mut actor, presence }) = Arc::into_inner(active) else { return };
+    let Some(Active { mut actor, presence }) = possession.into_active() else { return };
     let grace = site.hall.settings.deactivation_grace;
     let deadline = Deadline::new(grace, None);
     let mut current = Some(Current::of_actor(
@@ -74,7 +74,7 @@ pub(crate) async fn leave_each<T, C, F>(hall: &Arc<HallCore>, actors: Vec<C>, at
 where
     T: Actor,
     C: Send + 'static,
-    F: Fn(C) -> Option<Held<T>> + Clone + Send + 'static,
+    F: Fn(C) -> Option<Held<'static, T>> + Clone + Send + 'static,
 {
     let workers = if T::LIFECYCLE.is_some() { at_once.min(actors.len()) } else { 1 };
     let actors = Arc::new(Mutex::new(actors.into_iter()));

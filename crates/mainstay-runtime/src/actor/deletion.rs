@@ -16,7 +16,7 @@ use crate::call::current::{self, TurnKind};
 use crate::call::finished::{Answer, Finished};
 
 /// Deletes an actor from outside. One that does not exist is fine, and none of its code runs if it is not in memory.
-pub(crate) async fn delete<T: Actor>(held: Held<T>, chain: Option<Arc<Link>>) -> (Finished<Result<()>>, bool) {
+pub(crate) async fn delete<T: Actor>(held: Held<'_, T>, chain: Option<Arc<Link>>) -> (Finished<Result<()>>, bool) {
     let site = held.site().clone();
     let is_known = match site.gate.is_known(&site) {
         Ok(is_known) => is_known,
@@ -33,7 +33,7 @@ pub(crate) async fn delete<T: Actor>(held: Held<T>, chain: Option<Arc<Link>>) ->
 /// Ends a turn in which an actor has deleted itself. Nothing else that it has changed counts; what it sends leaves when the
 /// deletion is durable, and so does the answer.
 pub(crate) async fn with_turn<T: Actor, R: Reply>(
-    mut held: Held<T>,
+    mut held: Held<'_, T>,
     failures: u64,
     outputs: Vec<Output>,
     answer: Answer<R>,
@@ -60,7 +60,7 @@ async fn commit(site: &Arc<Site>, failures: u64, outputs: Vec<Output>) -> Result
 }
 
 /// Takes an actor that is deleted out of memory; whoever waits for it is told. False, because then nobody waits.
-async fn bury<T: Actor>(mut held: Held<T>, chain: Option<Arc<Link>>) -> bool {
+async fn bury<T: Actor>(mut held: Held<'_, T>, chain: Option<Arc<Link>>) -> bool {
     let site = held.site().clone();
     deactivation::deactivate(&mut held, chain).await;
     held.retire_for_good(|| {

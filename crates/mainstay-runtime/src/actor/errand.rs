@@ -77,8 +77,9 @@ impl<T: Actor> Letter<T> for ErrandLetter {
         !self.reply.is_closed()
     }
 
-    fn carry_out(self: Box<Self>, held: Held<T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
+    fn carry_out(self: Box<Self>, mut held: Held<'_, T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
         let Self { reminder, errand, reply } = *self;
+        let held = held.hand_over();
         let turn = async move {
             // An error means that the partition is being closed.
             let _ = reply.send(carry_out(held, reminder, errand).await);
@@ -90,7 +91,7 @@ impl<T: Actor> Letter<T> for ErrandLetter {
 }
 
 /// Looks before the actor is activated: one that was deleted meanwhile must not come back for this.
-async fn carry_out<T: Actor>(held: Held<T>, reminder: Reminder, errand: Errand) -> Finished<Result<()>> {
+async fn carry_out<T: Actor>(held: Held<'static, T>, reminder: Reminder, errand: Errand) -> Finished<Result<()>> {
     let site = held.site().clone();
     let finished = match is_unchanged(&site, &reminder) {
         Err(error) => Finished::now(Err(error)),

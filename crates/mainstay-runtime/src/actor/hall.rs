@@ -15,7 +15,7 @@ use crate::actor::Actor;
 use crate::actor::activation::{ActorOptions, CommitFaults};
 use crate::actor::alarm::Bell;
 use crate::actor::cell::ActorCell;
-use crate::actor::cell::removal::Removable;
+use crate::actor::cell::removal::Removing;
 use crate::actor::collection;
 use crate::actor::deactivation::leave_each;
 use crate::actor::enumeration::{ActorInfo, ActorReminder};
@@ -296,8 +296,8 @@ impl<T: Actor> Seats for Hall<T> {
     fn seat(&self, id: &ActorId, interface: TypeId, name: &'static str) -> Result<Option<Seat>> {
         let Some(cell) = self.cell(id) else { return Ok(None) };
         let site = cell.site().clone();
-        if interface == TypeId::of::<dyn Removable>() {
-            return Ok(Some(Seat { site, object: Box::new(cell as Arc<dyn Removable>) }));
+        if interface == TypeId::of::<dyn Removing>() {
+            return Ok(Some(Seat { site, object: Box::new(Arc::new(cell) as Arc<dyn Removing>) }));
         }
         let object = self.interfaces.object(interface, cell).ok_or_else(|| {
             Error::invalid(format!(

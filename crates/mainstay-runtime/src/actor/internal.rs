@@ -33,7 +33,7 @@ where
     let subject = Subject { method: method.name(), whom: &*site };
     let mut work = Some((Work { work, target: PhantomData }, Call::own(method, &site)));
     let started = poll_fn(|cx| match work.take() {
-        Some((work, call)) => Poll::Ready(cell.clone().exclusive::<Result<()>, _>(work, call, cx)),
+        Some((work, call)) => Poll::Ready(cell.exclusive::<Result<()>, _>(work, call, cx)),
         None => Poll::Pending,
     });
     let finished = match started.await {

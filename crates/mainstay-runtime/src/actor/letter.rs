@@ -31,7 +31,7 @@ pub(crate) trait Letter<T: Actor>: Send {
     fn claim(&self) -> bool;
 
     /// Makes a turn of it, and carries that out as far as it goes at once. Returns what is left.
-    fn carry_out(self: Box<Self>, held: Held<T>, cx: &mut Context<'_>) -> Option<LetterTurn>;
+    fn carry_out(self: Box<Self>, held: Held<'_, T>, cx: &mut Context<'_>) -> Option<LetterTurn>;
 
     /// Ends it without a turn.
     fn refuse(self: Box<Self>, error: Error);
@@ -114,7 +114,7 @@ impl<T: Actor, R: Outcome, A: Access<T, R>> Letter<T> for CallLetter<R, A> {
         self.reply.claim()
     }
 
-    fn carry_out(self: Box<Self>, held: Held<T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
+    fn carry_out(self: Box<Self>, held: Held<'_, T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
         let Self { access, call, reply, waiting, .. } = *self;
         waiting.over();
         match work::at_once(held, access, call, Followers::Others, cx) {

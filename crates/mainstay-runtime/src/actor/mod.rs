@@ -30,6 +30,7 @@ pub(crate) mod gate;
 pub(crate) mod hall;
 pub(crate) mod internal;
 pub(crate) mod letter;
+pub(crate) mod room;
 pub(crate) mod saving;
 pub(crate) mod seat;
 pub(crate) mod site;

@@ -1,5 +1,8 @@
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use arc_swap::{ArcSwapOption, Guard};
 
 use crate::actor::site::Site;
 
@@ -12,7 +15,96 @@ pub(crate) struct Seat {
 
 impl Seat {
     #[inline]
-    pub(crate) fn object<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<O>> {
-        self.object.downcast_ref::<Arc<O>>().cloned()
+    pub(crate) fn object<O: ?Sized + Send + Sync + 'static>(&self) -> Option<&Arc<O>> {
+        self.object.downcast_ref::<Arc<O>>()
+    }
+}
+
+/// Where an actor was found by one proxy and its clones.
+///
+/// The first place is there for good, so that a look at it counts nothing; most actors stay there for as long as somebody
+/// calls them. Places after it take their turns.
+pub(crate) struct Seats<S = Seat> {
+    first: OnceLock<S>,
+    /// Whether the actor is not at the first place any more.
+    has_left: AtomicBool,
+    later: ArcSwapOption<S>,
+}
+
+impl<S> Default for Seats<S> {
+    fn default() -> Self {
+        Self { first: OnceLock::new(), has_left: AtomicBool::new(false), later: ArcSwapOption::empty() }
+    }
+}
+
+impl<S> Seats<S> {
+    /// The last place; one that does not fit need not be it.
+    #[inline]
+    pub(crate) fn last(&self, fits: impl FnOnce(&S) -> bool) -> Last<'_, S> {
+        match self.first.get() {
+            Some(first) if !self.has_left.load(Ordering::Relaxed) && fits(first) => Last::First(first),
+            _ => Last::Later(self.later.load()),
+        }
+    }
+
+    /// Notes where the actor is.
+    pub(crate) fn remember(&self, seat: S) {
+        if let Err(seat) = self.first.set(seat) {
+            self.later.store(Some(Arc::new(seat)));
+        }
+    }
+
+    /// Notes that the actor is not there any more.
+    pub(crate) fn forget(&self) {
+        // Two who find it gone may make a third look once more than needed.
+        if self.has_left.swap(true, Ordering::Relaxed) {
+            self.later.store(None);
+        }
+    }
+}
+
+/// A look at a place.
+pub(crate) enum Last<'s, S> {
+    First(&'s S),
+    Later(Guard<Option<Arc<S>>>),
+}
+
+impl<S> Last<'_, S> {
+    #[inline]
+    pub(crate) fn seat(&self) -> Option<&S> {
+        match self {
+            Self::First(seat) => Some(seat),
+            Self::Later(seat) => seat.as_deref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn last(seats: &Seats<u32>, fits: impl FnOnce(&u32) -> bool) -> Option<u32> {
+        seats.last(fits).seat().copied()
+    }
+
+    #[test]
+    fn an_actor_is_found_where_it_was_last() {
+        let seats = Seats::default();
+        assert_eq!(last(&seats, |_| true), None);
+        for place in 1..5 {
+            seats.remember(place);
+            assert_eq!(last(&seats, |_| true), Some(place));
+            seats.forget();
+            assert_eq!(last(&seats, |_| true), None);
+        }
+    }
+
+    #[test]
+    fn a_first_place_that_does_not_fit_is_in_nobodys_way() {
+        let seats = Seats::default();
+        seats.remember(7);
+        assert_eq!(last(&seats, |&seat| seat != 7), None);
+        seats.remember(1);
+        assert_eq!(last(&seats, |&seat| seat != 7), Some(1));
     }
 }

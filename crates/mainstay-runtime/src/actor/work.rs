@@ -19,7 +19,8 @@ use crate::actor::access::Access;
 use crate::actor::cell::{Held, Object};
 use crate::actor::deletion;
 use crate::actor::gate::{self, Hold, Output};
-use crate::actor::presence::Active;
+use crate::actor::presence::{Active, Possession};
+use crate::actor::room::Room;
 use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal, TurnInfo};
 use crate::call::arrival::{Call, Method};
@@ -41,14 +42,14 @@ pub(crate) enum Followers {
 }
 
 /// Carries a call out in a turn, as far as that goes at once.
-pub(crate) fn start<T, R, A>(held: Held<T>, access: A, call: Call, cx: &mut Context<'_>) -> Progress<R::Reply>
+pub(crate) fn start<T, R, A>(mut held: Held<'_, T>, access: A, call: Call, cx: &mut Context<'_>) -> Progress<R::Reply>
 where
     T: Actor,
     R: Outcome,
     A: Access<T, R>,
 {
     if !may_nest() {
-        return Progress::Ready(Box::pin(carry_out(held, access, call, Followers::Own)));
+        return Progress::Ready(Box::pin(carry_out(held.hand_over(), access, call, Followers::Own)));
     }
     let _nested = Nested::enter();
     at_once(held, access, call, Followers::Own, cx)
@@ -57,7 +58,7 @@ where
 /// [`start`] where it does not matter how deep calls are nested.
 #[inline]
 pub(crate) fn at_once<T, R, A>(
-    held: Held<T>,
+    held: Held<'_, T>,
     access: A,
     call: Call,
     followers: Followers,
@@ -69,20 +70,29 @@ where
     A: Access<T, R>,
 {
     let mut turn = ActorTurn::begin(held, call, A::KIND, followers);
-    let Some(object) = turn.ready() else { return Progress::Ready(Box::pin(prepared(turn, access))) };
-    let mut running = Box::pin(run(object, access, turn.info()));
-    match turn.poll(running.as_mut(), cx) {
-        Poll::Ready((object, left)) => match turn.end_at_once(object, left, cx) {
-            Ok(finished) => Progress::Finished(finished),
-            Err(ending) => Progress::Moving(Box::pin(async move { turn.leave(ending.await).await })),
-        },
-        Poll::Pending => Progress::Moving(Box::pin(async move { to_its_end(turn, running.as_mut()).await })),
+    let Some(object) = turn.ready() else {
+        return Progress::Ready(Box::pin(prepared(turn.hand_over(), access)));
+    };
+    let method = turn.method;
+    let mut room = Room::new(method, run(object, access, turn.info()));
+    match turn.poll(Pin::new(&mut room), cx) {
+        Poll::Ready((object, left)) => {
+            room.vacate(method);
+            match turn.end_at_once(object, left, cx) {
+                Ok(finished) => Progress::Finished(finished),
+                Err(ending) => {
+                    let mut turn = turn.hand_over();
+                    Progress::Moving(Box::pin(async move { turn.leave(ending.await).await }))
+                }
+            }
+        }
+        Poll::Pending => Progress::Moving(Box::pin(Moving { room, ending: None, turn: turn.hand_over() })),
     }
 }
 
 /// Carries a call out in a turn.
 pub(crate) fn carry_out<T, R, A>(
-    held: Held<T>,
+    held: Held<'static, T>,
     access: A,
     call: Call,
     followers: Followers,
@@ -96,7 +106,7 @@ where
 }
 
 /// Carries out a turn that has begun, with all that comes before its method.
-async fn prepared<T, R, A>(mut turn: ActorTurn<T>, access: A) -> Finished<R::Reply>
+async fn prepared<T, R, A>(mut turn: ActorTurn<'static, T>, access: A) -> Finished<R::Reply>
 where
     T: Actor,
     R: Outcome,
@@ -111,8 +121,7 @@ where
         let error = missing(turn.held.site());
         return turn.leave(Finished::failed(error)).await;
     };
-    let running = pin!(run(object, access, turn.info()));
-    to_its_end(turn, running).await
+    Moving { room: Room::new(turn.method, run(object, access, turn.info())), ending: None, turn }.await
 }
 
 /// Runs a method with the hooks around it. Returns the object, and what the method has left.
@@ -126,14 +135,14 @@ where
         let left = {
             let mut method = pin!(async {
                 if let Some(hooks) = &T::LIFECYCLE {
-                    (hooks.before)(&object.active.actor, info).await?;
+                    (hooks.before)(&object.possession.active().actor, info).await?;
                 }
-                let outcome = access.invoke(&mut object.active).await;
-                let outcome = outcome.ok_or_else(|| missing(object.active.presence.site()))?;
+                let outcome = access.invoke(&mut object.possession).await;
+                let outcome = outcome.ok_or_else(|| missing(object.possession.active().presence.site()))?;
                 if let Some(hooks) = &T::LIFECYCLE
                     && outcome.is_success()
                 {
-                    (hooks.after)(&object.active.actor, info).await?;
+                    (hooks.after)(&object.possession.active().actor, info).await?;
                 }
                 Ok::<R, Error>(outcome)
             });
@@ -143,26 +152,44 @@ where
     }
 }
 
-/// Goes on with a turn until it ends.
-async fn to_its_end<T, R, F>(mut turn: ActorTurn<T>, mut running: Pin<&mut F>) -> Finished<R::Reply>
+/// A turn that goes on until it ends.
+struct Moving<T: Actor, R: Outcome, F> {
+    // In this order: the object is gone before its actor is free.
+    room: Room<F>,
+    ending: Option<Ending<R::Reply>>,
+    turn: ActorTurn<'static, T>,
+}
+
+impl<T: Actor, R: Outcome, F> Unpin for Moving<T, R, F> {}
+
+impl<T, R, F> Future for Moving<T, R, F>
 where
     T: Actor,
     R: Outcome,
-    F: Future<Output = (Object<T>, Left<R>)> + Send,
+    F: Future<Output = (Object<T>, Left<R>)>,
 {
-    let ended = poll_fn(|cx| {
-        let (object, left) = ready!(turn.poll(running.as_mut(), cx));
-        Poll::Ready(turn.end_at_once(object, left, cx))
-    });
-    match ended.await {
-        Ok(finished) => finished,
-        Err(ending) => turn.leave(ending.await).await,
+    type Output = Finished<R::Reply>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finished<R::Reply>> {
+        let Self { room, ending, turn } = &mut *self;
+        let ending = match ending {
+            Some(ending) => ending,
+            None => {
+                let (object, left) = ready!(turn.poll(Pin::new(room), cx));
+                match turn.end_at_once(object, left, cx) {
+                    Ok(finished) => return Poll::Ready(finished),
+                    Err(rest) => ending.insert(rest),
+                }
+            }
+        };
+        let finished = ready!(ending.as_mut().poll(cx));
+        Poll::Ready(turn.left(finished, cx))
     }
 }
 
 /// A turn of an actor: all of it but the method.
-struct ActorTurn<T: Actor> {
-    held: Held<T>,
+struct ActorTurn<'c, T: Actor> {
+    held: Held<'c, T>,
     watch: TurnWatch,
     /// Taken out while the method is polled.
     current: Option<Box<Current>>,
@@ -181,9 +208,9 @@ type Left<R> = Result<Result<R>, String>;
 /// The end of a turn that takes some waiting.
 type Ending<R> = Pin<Box<dyn Future<Output = Finished<R>> + Send>>;
 
-impl<T: Actor> ActorTurn<T> {
+impl<'c, T: Actor> ActorTurn<'c, T> {
     #[inline]
-    fn begin(mut held: Held<T>, call: Call, kind: TurnKind, followers: Followers) -> Self {
+    fn begin(mut held: Held<'c, T>, call: Call, kind: TurnKind, followers: Followers) -> Self {
         let Call { method, chain, deadline, arrived, key, trace } = call;
         let watch = TurnWatch::begin(held.site(), method, trace, arrived.is_some());
         let site = held.lent.take().unwrap_or_else(|| held.site().clone());
@@ -192,6 +219,15 @@ impl<T: Actor> ActorTurn<T> {
         // One that shares the actor changes nothing, and is just called.
         let key = key.filter(|_| kind == TurnKind::Exclusive);
         Self { held, watch, current: Some(current), key, method, kind, followers, writes: None }
+    }
+
+    /// The same in hands that keep it; these have none any more.
+    #[cold]
+    fn hand_over(&mut self) -> ActorTurn<'static, T> {
+        let Self { method, kind, followers, .. } = *self;
+        let (held, watch) = (self.held.hand_over(), self.watch.hand_over());
+        let (current, key, writes) = (self.current.take(), self.key.take(), self.writes.take());
+        ActorTurn { held, watch, current, key, method, kind, followers, writes }
     }
 
     fn info(&self) -> TurnInfo {
@@ -394,7 +430,7 @@ impl<T: Actor> ActorTurn<T> {
 }
 
 /// Also a turn that is cut short.
-impl<T: Actor> Drop for ActorTurn<T> {
+impl<T: Actor> Drop for ActorTurn<'_, T> {
     fn drop(&mut self) {
         self.watch.over(self.held.site());
         // Before the actor is free again, because it is part of the chain until then.
@@ -473,7 +509,7 @@ pub(crate) async fn submit(
 }
 
 /// Makes the object. Returns what its activation has changed.
-async fn activate<T: Actor>(held: &mut Held<T>) -> Result<Option<Box<ActorWrites>>> {
+async fn activate<T: Actor>(held: &mut Held<'_, T>) -> Result<Option<Box<ActorWrites>>> {
     held.object = None;
     let site = held.site().clone();
     let activated = make(held, &site).await;
@@ -484,7 +520,7 @@ async fn activate<T: Actor>(held: &mut Held<T>) -> Result<Option<Box<ActorWrites
     activated
 }
 
-async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<Box<ActorWrites>>> {
+async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Option<Box<ActorWrites>>> {
     let failures = site.gate.failures();
     let mut writes = None;
     if !site.gate.is_known(site)? {
@@ -531,7 +567,7 @@ async fn make<T: Actor>(held: &mut Held<T>, site: &Arc<Site>) -> Result<Option<B
             return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")));
         }
     }
-    held.object = Some(Object { active: Arc::new(Active::new(actor, site)), failures });
+    held.object = Some(Object { possession: Possession::Alone(Box::new(Active::new(actor, site))), failures });
     Ok(writes)
 }
 
@@ -548,7 +584,7 @@ fn gather(writes: &mut Option<Box<ActorWrites>>, later: Option<Box<ActorWrites>>
 }
 
 /// Goes back to what is stored. An actor that cannot be read again is made anew.
-fn restore<T: Actor>(held: &mut Held<T>, opening: &ActorOpening<'_>) {
+fn restore<T: Actor>(held: &mut Held<'_, T>, opening: &ActorOpening<'_>) {
     let site = opening.site;
     let (_, Some(actor)) = held.parts_mut() else { return };
     if let Err(error) = unless_panicking(site, "its state was being read again", || actor.restore(opening)) {

@@ -5,13 +5,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use arc_swap::ArcSwapOption;
 use mainstay_core::time::{Duration, Instant};
 use mainstay_core::{ActorId, Error, Result};
 
-use crate::actor::cell::removal::{Removable, Removal};
+use crate::actor::cell::removal::{Removal, Removing};
 use crate::actor::event::Subscription;
-use crate::actor::seat::Seat;
+use crate::actor::seat::{Seat, Seats};
 use crate::actor::site::Site;
 use crate::actor::{Event, Events};
 use crate::call::arrival::{Call, Deadline, Method};
@@ -45,7 +44,7 @@ pub struct Caller {
 struct Target {
     whom: Whom,
     /// Where the actor was when it was last called, if it is one.
-    seat: ArcSwapOption<Seat>,
+    seats: Seats,
 }
 
 enum Whom {
@@ -74,7 +73,7 @@ impl fmt::Debug for Caller {
 }
 
 /// Makes a turn of an object, or has it wait.
-pub(crate) type Starter<O, R, A> = fn(Arc<O>, A, Call, &mut Context<'_>) -> Start<R, A>;
+pub(crate) type Starter<O, R, A> = fn(&O, A, Call, &mut Context<'_>) -> Start<R, A>;
 
 /// What a call goes to, and where it is.
 type Entry<O> = (Arc<O>, Ground);
@@ -92,7 +91,7 @@ impl Caller {
     }
 
     fn to(whom: Whom) -> Self {
-        let target = Target { whom, seat: ArcSwapOption::empty() };
+        let target = Target { whom, seats: Seats::default() };
         Self { target: Arc::new(target), timeout: CALL_TIMEOUT_DEFAULT, key: None }
     }
 
@@ -166,9 +165,9 @@ impl Caller {
             Ok(outgoing) => outgoing,
             Err(error) => return Ok(R::failed(error)),
         };
-        let seat = self.target.seat.load();
+        let last = self.target.seats.last(|seat: &Seat| seat.object::<O>().is_some());
         let is_free = outgoing.as_ref().is_none_or(|outgoing| outgoing.hold.is_none());
-        let Some(seat) = seat.as_ref().filter(|_| is_free) else {
+        let Some(seat) = last.seat().filter(|_| is_free) else {
             return Err(self.call_later(method, arguments, start, outgoing));
         };
         let Some(object) = seat.object::<O>() else {
@@ -188,7 +187,7 @@ impl Caller {
             Start::Queued(queued) => Started::Queued(queued, Ground::Actor(site.clone())),
             Start::Refused(error) => return Ok(R::failed(error)),
             Start::Gone(arguments, call) => {
-                self.target.seat.store(None);
+                self.target.seats.forget();
                 let outgoing = Outgoing { chain: call.chain, at_most, hold: None };
                 return Err(self.call_later(method, arguments, start, Some(outgoing)));
             }
@@ -225,10 +224,8 @@ impl Caller {
             return Err(Error::invalid(format!("{} is no actor: only actors can be removed", self.target)));
         }
         let method = if removal == Removal::Delete { &DELETE } else { &DEACTIVATE };
-        self.call::<dyn Removable, Result<()>, _>(method, removal, |place, removal, call, _| {
-            place.remove(removal, call)
-        })
-        .await
+        self.call::<dyn Removing, Result<()>, _>(method, removal, |place, removal, call, _| place.remove(removal, call))
+            .await
     }
 
     async fn begin<'c, O, R, A>(
@@ -268,7 +265,7 @@ impl Caller {
             let begun = |turn| Begun { caller: self, method, deadline, arrived, turn, awaiting };
             let mut sent = Some((object, arguments, call));
             let started = poll_fn(|cx| match sent.take() {
-                Some((object, arguments, call)) => Poll::Ready(start(object, arguments, call, cx)),
+                Some((object, arguments, call)) => Poll::Ready(start(&object, arguments, call, cx)),
                 None => Poll::Pending,
             });
             match started.await {
@@ -277,7 +274,7 @@ impl Caller {
                 Start::Refused(error) => return Err(error),
                 Start::Gone(returned, call_again) => {
                     (arguments, call) = (returned, call_again);
-                    self.target.seat.store(None);
+                    self.target.seats.forget();
                 }
             }
         }
@@ -302,9 +299,9 @@ impl Caller {
 
     /// The actor where it was last.
     fn seated<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Entry<O>> {
-        let seat = self.target.seat.load();
-        let seat = seat.as_ref()?;
-        Some((seat.object::<O>()?, Ground::Actor(seat.site.clone())))
+        let last = self.target.seats.last(|seat: &Seat| seat.object::<O>().is_some());
+        let seat = last.seat()?;
+        Some((seat.object::<O>()?.clone(), Ground::Actor(seat.site.clone())))
     }
 
     async fn enter<O>(&self, method: &'static Method, deadline: &mut Deadline) -> Result<Entry<O>>
@@ -335,9 +332,9 @@ impl Caller {
                 break seat;
             }
         };
-        let object = seat.object::<O>().ok_or_else(strange)?;
+        let object = seat.object::<O>().ok_or_else(strange)?.clone();
         let site = seat.site.clone();
-        target.seat.store(Some(Arc::new(seat)));
+        target.seats.remember(seat);
         Ok((object, Ground::Actor(site)))
     }
 }

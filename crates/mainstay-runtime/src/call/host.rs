@@ -64,7 +64,7 @@ pub trait Host: Send + Sync + Sized + 'static {
     type Target: Send + Sync + 'static;
 
     /// Runs a method beside others, as far as that goes at once.
-    fn shared<R, M>(self: Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
+    fn shared<R, M>(self: &Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: SharedMethod<Self::Target, R>;
@@ -78,7 +78,7 @@ pub trait Host: Send + Sync + Sized + 'static {
 /// A host that can also give an object to one call alone.
 pub trait ExclusiveHost: Host {
     /// Runs a method alone, as far as that goes at once.
-    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
+    fn exclusive<R, M>(self: &Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: ExclusiveMethod<Self::Target, R>;

@@ -44,7 +44,7 @@ impl MethodLedger {
 
     #[inline]
     pub(crate) fn invoked(&self) {
-        self.stripes.own().invocations.fetch_add(1, Ordering::Relaxed);
+        self.stripes.count(|stripe| &stripe.invocations);
     }
 
     pub(crate) fn failed(&self) {

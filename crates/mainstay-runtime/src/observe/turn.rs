@@ -3,7 +3,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use mainstay_core::Result;
-use mainstay_core::time::{self, Coarse, Instant};
+use mainstay_core::time::{self, Coarse, Duration, Instant};
 
 use crate::actor::site::Site;
 use crate::call::arrival::{Method, Source};
@@ -20,18 +20,15 @@ pub(crate) struct TurnWatch {
     method: &'static Method,
     trace: Trace,
     is_measured: bool,
-    /// Set while the method runs.
-    running: Option<Running>,
+    /// When the method began to run, by the machine's own clock, to know one that has blocked its thread; `None` while it
+    /// does not run.
+    running: Option<Coarse>,
+    /// The same by the clock of the node, if it is measured.
+    began: Option<Instant>,
+    /// Looks at one that waits.
+    alarm: Option<Box<Alarm>>,
     has_failed: bool,
     is_over: bool,
-}
-
-struct Running {
-    /// If it is measured.
-    began: Option<Instant>,
-    /// Of the machine, to know one that has blocked its thread.
-    coarse: Coarse,
-    alarm: Option<Box<Alarm>>,
 }
 
 impl TurnWatch {
@@ -39,7 +36,7 @@ impl TurnWatch {
     #[inline]
     pub(crate) fn begin(site: &Site, method: &'static Method, trace: Trace, is_measured: bool) -> Self {
         site.hall.ledger.method(method).invoked();
-        Self { method, trace, is_measured, running: None, has_failed: true, is_over: false }
+        Self { method, trace, is_measured, running: None, began: None, alarm: None, has_failed: true, is_over: false }
     }
 
     /// The turn has not failed.
@@ -73,33 +70,40 @@ impl TurnWatch {
     /// The method begins, or goes on.
     #[inline]
     pub(crate) fn start(&mut self) {
-        if self.running.is_some() {
-            return;
+        if self.running.is_none() {
+            self.running = Some(time::coarse());
+            self.began = self.is_measured.then(time::now);
         }
-        let began = self.is_measured.then(time::now);
-        self.running = Some(Running { began, coarse: time::coarse(), alarm: None });
     }
 
     /// Sees to it that somebody looks at a turn that waits for too long.
     #[cold]
     pub(crate) fn wait(&mut self, site: &Arc<Site>, cx: &mut std::task::Context<'_>) {
-        let Some(running) = &mut self.running else { return };
-        let alarm = running.alarm.get_or_insert_with(|| {
-            Box::new(Alarm::new(running.began.unwrap_or_else(time::now), site.hall.settings.slow_turn))
-        });
+        let began = self.began;
+        let alarm = self
+            .alarm
+            .get_or_insert_with(|| Box::new(Alarm::new(began.unwrap_or_else(time::now), site.hall.settings.slow_turn)));
         alarm.watch(cx, site, self.method);
     }
 
     /// The method has ended, or was ended.
     #[inline]
     pub(crate) fn ended(&mut self, site: &Arc<Site>) {
-        let Some(Running { began, coarse, alarm }) = self.running.take() else { return };
-        if let Some(began) = began {
+        let Some(running) = self.running.take() else { return };
+        let elapsed = running.elapsed();
+        if self.began.is_some() || self.alarm.is_some() || elapsed >= site.hall.settings.slow_turn {
+            self.report(site, elapsed);
+        }
+    }
+
+    /// Says how long a method has taken.
+    #[cold]
+    fn report(&mut self, site: &Arc<Site>, elapsed: Duration) {
+        if let Some(began) = self.began {
             let took = time::now().saturating_duration_since(began);
             site.hall.ledger.method(self.method).turn_took(took);
         }
-        let elapsed = coarse.elapsed();
-        match alarm {
+        match self.alarm.take() {
             Some(alarm) => {
                 let elapsed = time::now().saturating_duration_since(alarm.began()).max(elapsed);
                 alarm.end(site, self.method, elapsed);
@@ -107,6 +111,21 @@ impl TurnWatch {
             None if elapsed >= site.hall.settings.slow_turn => has_blocked(site, self.method, elapsed),
             None => {}
         }
+    }
+
+    /// The same in other hands; these have none any more.
+    pub(crate) fn hand_over(&mut self) -> Self {
+        let empty = Self {
+            method: self.method,
+            trace: Trace::default(),
+            is_measured: false,
+            running: None,
+            began: None,
+            alarm: None,
+            has_failed: false,
+            is_over: true,
+        };
+        std::mem::replace(self, empty)
     }
 
     /// The turn is over. Once is enough, and more do no harm.

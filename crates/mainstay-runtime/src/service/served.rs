@@ -27,15 +27,16 @@ impl<T: Service> Served<T> {
 impl<T: Service> Host for Served<T> {
     type Target = T;
 
-    fn shared<R, M>(self: Arc<Self>, method: M, call: Call, _: &mut Context<'_>) -> Start<R::Reply, M>
+    fn shared<R, M>(self: &Arc<Self>, method: M, call: Call, _: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: SharedMethod<T, R>,
     {
+        let served = self.clone();
         Start::Turn(Progress::Ready(Box::pin(async move {
             let Call { method: called, chain, deadline, trace, .. } = call;
             let mut current = Some(Current::of_others(called.name(), chain, deadline));
-            let mut running = std::pin::pin!(method.invoke(&self.object));
+            let mut running = std::pin::pin!(method.invoke(&served.object));
             let outcome =
                 std::future::poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx))))
                     .await;

@@ -161,7 +161,7 @@ impl<T: Worker, R, M: SharedMethod<T, R>> ExclusiveMethod<T, R> for Alone<M> {
 impl<T: Worker> Host for WorkerPool<T> {
     type Target = T;
 
-    fn shared<R, M>(self: Arc<Self>, method: M, call: Call, _: &mut Context<'_>) -> Start<R::Reply, M>
+    fn shared<R, M>(self: &Arc<Self>, method: M, call: Call, _: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: SharedMethod<T, R>,
@@ -171,7 +171,7 @@ impl<T: Worker> Host for WorkerPool<T> {
 }
 
 impl<T: Worker> ExclusiveHost for WorkerPool<T> {
-    fn exclusive<R, M>(self: Arc<Self>, method: M, call: Call, _: &mut Context<'_>) -> Start<R::Reply, M>
+    fn exclusive<R, M>(self: &Arc<Self>, method: M, call: Call, _: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
         M: ExclusiveMethod<T, R>,

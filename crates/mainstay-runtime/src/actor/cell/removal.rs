@@ -7,7 +7,7 @@ use std::task::Context;
 use mainstay_core::{Error, Result};
 
 use crate::actor::Actor;
-use crate::actor::cell::{ActorCell, Held, LetterTurn, Running};
+use crate::actor::cell::{ActorCell, Held, LetterTurn, Near, Running};
 use crate::actor::letter::{Letter, ReplyTo, poll_once};
 use crate::actor::{deactivation, deletion};
 use crate::call::arrival::Call;
@@ -24,17 +24,20 @@ pub(crate) enum Removal {
     Delete,
 }
 
+/// The removal of an actor, as one of its methods.
+pub(crate) trait Removing: Send + Sync {
+    /// Removes the actor when those who came before have had their turns.
+    fn remove(&self, removal: Removal, call: Call) -> Start<Result<()>, Removal>;
+}
+
 /// The place of an actor of any type, by which the actor can be removed.
 pub(crate) trait Removable: Any + Send + Sync {
-    /// Removes the actor when those who came before have had their turns.
-    fn remove(self: Arc<Self>, removal: Removal, call: Call) -> Start<Result<()>, Removal>;
-
     /// Takes the actor out of memory as soon as the turns under way have ended.
     fn depart(self: Arc<Self>);
 }
 
-impl<T: Actor> Removable for ActorCell<T> {
-    fn remove(self: Arc<Self>, removal: Removal, call: Call) -> Start<Result<()>, Removal> {
+impl<T: Actor> Removing for Arc<ActorCell<T>> {
+    fn remove(&self, removal: Removal, call: Call) -> Start<Result<()>, Removal> {
         let mut inner = self.inner.lock();
         if inner.is_closed {
             return Start::Gone(removal, call);
@@ -43,11 +46,12 @@ impl<T: Actor> Removable for ActorCell<T> {
             && let Some(taken) = inner.take(false)
         {
             drop(inner);
-            let held = Held::new(self.clone(), taken);
+            let cell = self.clone();
+            let held = Held::new(Near::Kept(cell.clone()), taken);
             return Start::Turn(Progress::Ready(Box::pin(async move {
                 let (finished, is_wanted) = removed(held, removal, call.chain).await;
                 if is_wanted {
-                    self.drained().await;
+                    cell.drained().await;
                 }
                 finished
             })));
@@ -59,7 +63,9 @@ impl<T: Actor> Removable for ActorCell<T> {
         inner.queue.push_back(Box::new(RemovalLetter { removal, chain: call.chain, reply: Some(reply) }));
         Start::Queued(queued)
     }
+}
 
+impl<T: Actor> Removable for ActorCell<T> {
     fn depart(self: Arc<Self>) {
         let mut inner = self.inner.lock();
         let is_there = inner.object.is_some() || inner.running != Running::Nobody;
@@ -102,8 +108,9 @@ impl<T: Actor> Letter<T> for RemovalLetter {
         self.reply.as_ref().is_none_or(ReplyTo::claim)
     }
 
-    fn carry_out(self: Box<Self>, held: Held<T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
+    fn carry_out(self: Box<Self>, mut held: Held<'_, T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
         let Self { removal, chain, reply } = *self;
+        let held = held.hand_over();
         let turn = async move {
             let (finished, _) = removed(held, removal, chain).await;
             if let Some(reply) = reply {
@@ -128,7 +135,11 @@ impl<T: Actor> Letter<T> for RemovalLetter {
 }
 
 /// Removes an actor. Returns whether somebody waits for it as well.
-async fn removed<T: Actor>(held: Held<T>, removal: Removal, chain: Option<Arc<Link>>) -> (Finished<Result<()>>, bool) {
+async fn removed<T: Actor>(
+    held: Held<'_, T>,
+    removal: Removal,
+    chain: Option<Arc<Link>>,
+) -> (Finished<Result<()>>, bool) {
     match removal {
         Removal::Deactivate => (Finished::now(Ok(())), deactivation::leave(held, chain).await),
         Removal::Delete => deletion::delete(held, chain).await,

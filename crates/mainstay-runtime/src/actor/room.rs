@@ -1,0 +1,109 @@
+use std::any::Any;
+use std::cell::Cell;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::call::arrival::Method;
+
+/// How many rooms a thread keeps for turns to come. A method has its place among them by where its record is.
+const KEPT_ROOMS: usize = 8;
+
+/// The largest room that is kept.
+const KEPT_BYTES_MAX: usize = 1024;
+
+thread_local! {
+    static KEPT: [Cell<Option<Box<dyn Any>>>; KEPT_ROOMS] = const { [const { Cell::new(None) }; KEPT_ROOMS] };
+}
+
+/// Where the method of a turn is put while it runs. Most turns are over at once, and leave their room to the next one of the
+/// same method on their thread.
+pub(crate) struct Room<F> {
+    inside: Box<Inside<F>>,
+}
+
+type Inside<F> = Pin<Box<Option<F>>>;
+
+impl<F: 'static> Room<F> {
+    #[inline]
+    pub(crate) fn new(method: &'static Method, running: F) -> Self {
+        let kept = KEPT.try_with(|kept| kept[place(method)].take()).ok().flatten();
+        let mut inside = match kept.map(|kept| kept.downcast::<Inside<F>>()) {
+            Some(Ok(inside)) => inside,
+            _ => Box::new(Box::pin(None)),
+        };
+        inside.set(Some(running));
+        Self { inside }
+    }
+
+    /// Leaves the room to others.
+    #[inline]
+    pub(crate) fn vacate(self, method: &'static Method) {
+        let Self { mut inside } = self;
+        inside.set(None);
+        if size_of::<Option<F>>() <= KEPT_BYTES_MAX {
+            // Where a thread ends, nobody needs it any more.
+            let _ = KEPT.try_with(|kept| kept[place(method)].set(Some(inside)));
+        }
+    }
+}
+
+/// What is in it is not polled again once it has ended.
+impl<F: Future> Future for Room<F> {
+    type Output = F::Output;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        match Pin::as_mut(&mut self.inside).as_pin_mut() {
+            Some(running) => running.poll(cx),
+            None => Poll::Pending,
+        }
+    }
+}
+
+fn place(method: &'static Method) -> usize {
+    std::ptr::from_ref(method).addr() / align_of::<Method>() % KEPT_ROOMS
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::task::Waker;
+
+    use super::*;
+
+    static ADD: Method = Method::new("Counter", "add");
+
+    fn poll<F: Future + 'static>(room: &mut Room<F>) -> Poll<F::Output> {
+        Pin::new(room).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn a_room_is_empty_before_it_is_left_and_fits_whoever_comes_next() {
+        let guest = Arc::new(());
+        for turn in 0..3 {
+            let held = guest.clone();
+            let mut room = Room::new(&ADD, async move { (held, turn).1 });
+            assert_eq!((poll(&mut room), Arc::strong_count(&guest)), (Poll::Ready(turn), 1));
+            room.vacate(&ADD);
+            let mut other = Room::new(&ADD, async { "another method at the same place" });
+            assert_eq!(poll(&mut other), Poll::Ready("another method at the same place"));
+            other.vacate(&ADD);
+        }
+        let held = guest.clone();
+        let room = Room::new(&ADD, async move { drop(held) });
+        room.vacate(&ADD);
+        assert_eq!(Arc::strong_count(&guest), 1, "one that was never polled is gone as well");
+    }
+
+    #[test]
+    fn the_same_room_serves_one_turn_after_another() {
+        let address = || {
+            let room = Room::new(&ADD, std::future::ready(7_u64));
+            let address = std::ptr::from_ref(&*room.inside).addr();
+            room.vacate(&ADD);
+            address
+        };
+        assert_eq!(address(), address());
+    }
+}
