@@ -62,7 +62,10 @@ impl<C: Counter> Caller<C> {
 
 impl Asks {
     /// The share of the asks that go before those that are timed.
-    const WARM_UP_SHARE: u64 = 10;
+    const WARM_UP_SHARE: u64 = 50;
+
+    /// How long asks are timed at most, as far as the warm-up can tell: of a slow library there are fewer.
+    const TIMED_SECONDS_MAX: f64 = 4.0;
 
     /// Asks per second of a library. Every caller is a task of its own.
     pub(super) fn of<L: Library>(self, runtime: &Runtime, folder: &Path) -> Outcome<f64> {
@@ -91,9 +94,12 @@ impl Asks {
         J: Future<Output = Outcome<()>>,
     {
         let counters: Arc<[C]> = counters.into();
-        let timed = self.each();
-        let warm_up = (timed / Self::WARM_UP_SHARE).max(1);
+        let wanted = self.each();
+        let warm_up = (wanted / Self::WARM_UP_SHARE).max(1);
+        let watch = Stopwatch::start();
         self.run(&counters, warm_up, &spawn).await?;
+        let affordable = warm_up as f64 * Self::TIMED_SECONDS_MAX / watch.seconds().max(f64::MIN_POSITIVE);
+        let timed = wanted.min(affordable as u64).max(1);
         let watch = Stopwatch::start();
         self.run(&counters, timed, &spawn).await?;
         let seconds = watch.seconds();
@@ -171,7 +177,7 @@ mod tests {
     #[test]
     fn an_actor_that_miscounts_is_found() {
         let error = rate(2).unwrap_err().to_string();
-        assert_eq!(error, "the actors have counted 660 of 330 asks");
+        assert_eq!(error, "the actors have counted 612 of 306 asks");
         assert!(rate(0).is_err());
     }
 }
