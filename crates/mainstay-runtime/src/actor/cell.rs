@@ -515,7 +515,9 @@ impl<'c, T: Actor> Held<'c, T> {
             let stale = inner.object.take();
             drop(inner);
             // Outside of the lock, because it runs code of others, and before anybody can make the next one.
-            drop(stale);
+            if catch_unwind(AssertUnwindSafe(|| drop(stale))).is_err() {
+                tracing::error!(actor = %self.cell.site, "an actor panicked when it was dropped");
+            }
             inner = self.cell.inner.lock();
         }
         inner.running = running;
