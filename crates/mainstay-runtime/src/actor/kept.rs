@@ -72,8 +72,13 @@ impl Seal<'_> {
     /// Sets a value, unless it is stored like that already.
     pub(crate) fn put(&mut self, name: &str, value: Bytes) -> Result<()> {
         if self.site.state(name)?.is_none_or(|stored| stored != value) {
-            self.writes().put_state(name, value)?;
+            self.put_changed(name, value)?;
         }
         Ok(())
+    }
+
+    /// Sets a value that is not what is stored.
+    pub(crate) fn put_changed(&mut self, name: &str, value: Bytes) -> Result<()> {
+        self.writes().put_state(name, value)
     }
 }

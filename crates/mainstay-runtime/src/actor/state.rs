@@ -1,6 +1,8 @@
 use std::fmt;
+use std::hash::BuildHasher as _;
 use std::ops::{Deref, DerefMut};
 
+use foldhash::fast::FixedState;
 use mainstay_core::contract::{self, Unknown};
 use mainstay_core::{Error, Result};
 use serde::Serialize;
@@ -16,9 +18,24 @@ pub struct State<T> {
     value: T,
     name: &'static str,
     is_changed: bool,
-    /// How many bytes it had when it was last read or saved.
-    bytes: u32,
+    /// What it was when it was last read or saved.
+    saved: Saved,
     unknown: Unknown,
+}
+
+/// What is remembered of a value as it is stored.
+#[derive(Clone, Copy, Default)]
+struct Saved {
+    bytes: u32,
+    /// Of its bytes: a value with another one has certainly changed, and nobody has to look.
+    hash: u64,
+}
+
+impl Saved {
+    fn of(bytes: &[u8]) -> Self {
+        // A value is far below what the length can hold.
+        Self { bytes: u32::try_from(bytes.len()).unwrap_or(u32::MAX), hash: FixedState::default().hash_one(bytes) }
+    }
 }
 
 impl<T> Deref for State<T> {
@@ -43,8 +60,8 @@ impl<T: fmt::Debug> fmt::Debug for State<T> {
 }
 
 impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> State<T> {
-    fn load(opening: &ActorOpening<'_>, name: &'static str) -> Result<(T, Unknown, u32)> {
-        let Some(bytes) = opening.site.state(name)? else { return Ok((T::default(), Unknown::default(), 0)) };
+    fn load(opening: &ActorOpening<'_>, name: &'static str) -> Result<(T, Unknown, Saved)> {
+        let Some(bytes) = opening.site.state(name)? else { return Ok(Default::default()) };
         let (value, unknown) = contract::decode_keeping(&bytes).map_err(|error| {
             let text = format!(
                 "{} cannot be read: its state {name:?} does not fit {}",
@@ -53,21 +70,16 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> State<T>
             );
             Error::new(error.kind(), text).with_source(error)
         })?;
-        Ok((value, unknown, weight(bytes.len())))
+        Ok((value, unknown, Saved::of(&bytes)))
     }
-}
-
-/// A length as it is counted; a value is far below what this can hold.
-fn weight(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for State<T> {
     fn open(opening: &ActorOpening<'_>, name: &'static str) -> Result<Self> {
-        let (value, unknown, bytes) = Self::load(opening, name)?;
-        opening.site.weigh(0, bytes);
-        Ok(Self { value, name, is_changed: false, bytes, unknown })
+        let (value, unknown, saved) = Self::load(opening, name)?;
+        opening.site.weigh(0, saved.bytes);
+        Ok(Self { value, name, is_changed: false, saved, unknown })
     }
 
     fn seal(&mut self, seal: &mut Seal<'_>) -> Result<()> {
@@ -76,9 +88,13 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for
         }
         let mut bytes = Vec::new();
         let unknown = contract::encode_keeping_into(&mut bytes, &self.value, &self.unknown)?;
-        let weight = weight(bytes.len());
-        seal.put(self.name, bytes.into())?;
-        seal.site.weigh(std::mem::replace(&mut self.bytes, weight), weight);
+        let saved = Saved::of(&bytes);
+        match saved.hash == self.saved.hash {
+            true => seal.put(self.name, bytes.into())?,
+            false => seal.put_changed(self.name, bytes.into())?,
+        }
+        seal.site.weigh(self.saved.bytes, saved.bytes);
+        self.saved = saved;
         self.unknown = unknown;
         self.is_changed = false;
         Ok(())
@@ -88,9 +104,9 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for
         if !self.is_changed && !opening.is_undone {
             return Ok(());
         }
-        let weight;
-        (self.value, self.unknown, weight) = Self::load(opening, self.name)?;
-        opening.site.weigh(std::mem::replace(&mut self.bytes, weight), weight);
+        let before = self.saved.bytes;
+        (self.value, self.unknown, self.saved) = Self::load(opening, self.name)?;
+        opening.site.weigh(before, self.saved.bytes);
         self.is_changed = false;
         Ok(())
     }
