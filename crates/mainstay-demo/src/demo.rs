@@ -107,7 +107,7 @@ async fn start_node(folder: &Path) -> Result<Node> {
 /// A node on the embedded default: everything below one folder, and no port.
 async fn try_start(folder: &Path) -> Result<Node> {
     let node = Node::builder().isolated().data_dir(folder.join("node"));
-    let node = EventWriter::serve(resolve::register(node), EventFiles::below(&folder.join("csv")));
+    let node = EventWriter::serve(resolve::serve(node), EventFiles::below(&folder.join("csv")));
     let kept = format!("services.{}.idempotency_retention", EventFiles::NAME);
     node.worker::<EventProcessorWorker>().set(kept, ANSWERS_KEPT).start().await
 }
