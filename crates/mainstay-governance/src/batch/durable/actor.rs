@@ -298,7 +298,11 @@ impl<W: DurableWriter> DurableBatch<W> {
                 self.book.first += items.len() as u64;
             }
         }
-        let closed = in_time(limit, writer_of::<W>, async { Ok(self.writer.close(handle).await) }).await;
+        let closing = async {
+            self.writer.close(handle).await;
+            Ok(())
+        };
+        let closed = in_time(limit, writer_of::<W>, closing).await;
         written.and(closed)
     }
 }

@@ -156,12 +156,14 @@ async fn leave(client: Arc<Client>, wire: Arc<Wire>, dial: Arc<dyn Dial>, is_bus
         wire.ended().await;
     };
     let cancelling = async {
-        while is_busy {
+        if !is_busy {
+            return pending::<()>().await;
+        }
+        loop {
             // If it does not arrive, it is sent again.
             let _ = dial.cancel(token.clone()).await;
             sleep(CANCEL_AGAIN).await;
         }
-        pending().await
     };
     let gone = async {
         tokio::select! {
