@@ -23,7 +23,7 @@ impl Submit for BatchExecutor<Event> {
 
 /// Rows into a table, through a pool of so many connections, with as many batches at once.
 pub(super) async fn postgres(folder: &Path, load: Load, database: &str, connections: u32) -> Outcome<Written> {
-    let pool = PoolSettings { size: connections, ..PoolSettings::default() };
+    let pool = PoolSettings { initial_size: connections, ..PoolSettings::default() };
     let table = PostgresTable::<Event>::new(database, "events")?.once_by(&["id"])?.with_pool_settings(pool);
     let node = ResourcePool::serve(Node::builder().isolated().data_dir(folder), table).start().await?;
     let pool = ResourcePool::<PostgresTable<Event>>::open(&node, "events").await?;

@@ -46,7 +46,7 @@ pub async fn run(options: Options) -> Result<Verdict> {
     let earlier = Earlier::find(&csv, &acknowledged).await?;
     earlier.print();
     if earlier.verdict.missing.count + earlier.verdict.twice.count + earlier.verdict.altered.count > 0 {
-        summary::print_verdict(&earlier.verdict, &earlier.found);
+        summary::print_verdict(&earlier.verdict, &earlier.found, 0);
         node.stop().await;
         return Ok(earlier.verdict);
     }
@@ -87,7 +87,7 @@ pub async fn run(options: Options) -> Result<Verdict> {
     let (acknowledged, latency) = (traffic.acknowledged(), &traffic.latency);
     summary::print_run(&Run { acknowledged, took, written, latency, moves, homes: traffic.homes.counts() });
     let (verdict, found) = read_back(folder, traffic.expected()).await?;
-    summary::print_verdict(&verdict, &found);
+    summary::print_verdict(&verdict, &found, acknowledged);
     Ok(verdict)
 }
 
@@ -107,7 +107,7 @@ async fn start_node(folder: &Path) -> Result<Node> {
 /// A node on the embedded default: everything below one folder, and no port.
 async fn try_start(folder: &Path) -> Result<Node> {
     let node = Node::builder().isolated().data_dir(folder.join("node"));
-    let node = EventWriter::serve(resolve::register(node), EventFiles::below(&folder.join("csv")));
+    let node = EventWriter::serve(resolve::serve(node), EventFiles::below(&folder.join("csv")));
     let kept = format!("services.{}.idempotency_retention", EventFiles::NAME);
     node.worker::<EventProcessorWorker>().set(kept, ANSWERS_KEPT).start().await
 }

@@ -130,11 +130,27 @@ pub struct Verdict {
     pub misplaced: Trouble,
 }
 
+/// What a verdict comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finding {
+    /// Events acknowledged are rows written, once each, as they were sent and where they belong.
+    Proved,
+    /// They are not.
+    NotProved,
+    /// No event was ever acknowledged and no row is there, so that nothing was shown either way.
+    NothingProved,
+}
+
 impl Verdict {
-    /// True if events acknowledged are rows written, once each, as they were sent and where they belong.
-    pub fn is_proved(&self) -> bool {
+    /// What it comes to.
+    pub fn finding(&self) -> Finding {
         let troubles = [&self.missing, &self.twice, &self.altered, &self.misplaced];
-        self.acknowledged == self.rows && troubles.iter().all(|trouble| trouble.count == 0)
+        let is_sound = self.acknowledged == self.rows && troubles.iter().all(|trouble| trouble.count == 0);
+        match is_sound {
+            true if self.acknowledged == 0 => Finding::NothingProved,
+            true => Finding::Proved,
+            false => Finding::NotProved,
+        }
     }
 }
 
@@ -153,14 +169,22 @@ mod tests {
 
     #[test]
     fn whatever_is_wrong_is_found() {
-        assert!(found(&[0, 1, 2]).judge(&[2, 0, 1], &[(0, 0), (1, 1)]).is_proved());
+        assert_eq!(found(&[0, 1, 2]).judge(&[2, 0, 1], &[(0, 0), (1, 1)]).finding(), Finding::Proved);
         assert_eq!(found(&[0, 2]).judge(&[0, 1], &[]).missing, Trouble { count: 1, shown: vec![1] });
         assert_eq!(found(&[0, 1, 1]).judge(&[0, 1, 2], &[]).twice.shown, [1]);
         assert_eq!(found(&[0]).judge(&[0], &[(0, 1)]).misplaced.shown, [0]);
-        assert!(!found(&[0, 1]).judge(&[0], &[]).is_proved(), "a row that nobody was told of");
+        let unheard = found(&[0, 1]).judge(&[0], &[]).finding();
+        assert_eq!(unheard, Finding::NotProved, "a row that nobody was told of");
+        assert_eq!(found(&[0]).judge(&[], &[]).finding(), Finding::NotProved);
+        assert_eq!(found(&[]).judge(&[0], &[]).finding(), Finding::NotProved);
         let mut altered = found(&[0]);
         altered.add(Event { amount: 10_001, ..Event::of(1) }, &Event::of(1).kind, 0);
         altered.add(Event::of(2), "another type", 0);
         assert_eq!(altered.judge(&[0, 1, 2], &[]).altered.shown, [1, 2]);
+    }
+
+    #[test]
+    fn nothing_acknowledged_and_nothing_there_proves_nothing() {
+        assert_eq!(found(&[]).judge(&[], &[]).finding(), Finding::NothingProved);
     }
 }

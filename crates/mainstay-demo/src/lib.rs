@@ -38,5 +38,5 @@ pub mod progress;
 pub mod summary;
 
 pub use demo::run;
-pub use evidence::Verdict;
+pub use evidence::{Finding, Verdict};
 pub use options::Options;

@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Parser as _;
-use mainstay_demo::Options;
+use mainstay_demo::{Finding, Options};
+
+/// How it exits when nothing was acknowledged: neither a success nor a defect. 2 is for options that make no sense.
+const NOTHING_PROVED: u8 = 3;
 
 fn main() -> ExitCode {
     let options = Options::parse();
@@ -15,8 +18,11 @@ fn main() -> ExitCode {
         }
     };
     match runtime.block_on(mainstay_demo::run(options)) {
-        Ok(verdict) if verdict.is_proved() => ExitCode::SUCCESS,
-        Ok(_) => ExitCode::FAILURE,
+        Ok(verdict) => match verdict.finding() {
+            Finding::Proved => ExitCode::SUCCESS,
+            Finding::NotProved => ExitCode::FAILURE,
+            Finding::NothingProved => ExitCode::from(NOTHING_PROVED),
+        },
         Err(error) => {
             eprintln!("mainstay-demo: {error}");
             let mut cause = std::error::Error::source(&error);

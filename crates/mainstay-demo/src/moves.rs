@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use mainstay::prelude::*;
-use mainstay_governance::resolve::{Resolver, Resource};
+use mainstay_governance::resolve::{PhysicalResource, Resolver};
 
 use crate::event::{RESOURCES, USERS, user_name, user_number};
 use crate::progress::Progress;
@@ -35,7 +35,7 @@ impl Homes {
         let known = users.resources().await?;
         for name in RESOURCES {
             if !known.iter().any(|(resource, _)| resource.name == name) {
-                users.add_resource(Resource::new(name).at(format!("csv/{name}"))).await?;
+                users.add_resource(PhysicalResource::new(name).at(format!("csv/{name}"))).await?;
             }
         }
         let mut homes = Vec::new();

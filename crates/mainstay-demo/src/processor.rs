@@ -27,7 +27,7 @@ pub struct EventProcessorWorker {
 
 impl EventProcessor for EventProcessorWorker {
     async fn process(&self, event: Event) -> Result<()> {
-        let users = Resolver::of_worker(&self.ctx, USERS_RESOLVER, resolver_settings()).await?;
+        let users = Resolver::open(&self.ctx, USERS_RESOLVER, resolver_settings()).await?;
         // If the user moves in the meantime, this is called again with the new place.
         let stored = users.with(event.user.clone(), |resolution| {
             let (ctx, event) = (self.ctx.clone(), event.clone());

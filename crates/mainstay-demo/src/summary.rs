@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::event::RESOURCES;
-use crate::evidence::{Found, Trouble, Verdict};
+use crate::evidence::{Finding, Found, Trouble, Verdict};
 use crate::latency::Latency;
 use crate::progress::Written;
 
@@ -41,8 +41,8 @@ pub fn print_run(run: &Run<'_>) {
     println!("  {} moves of users; {east} live on {} now, {west} on {}", run.moves, RESOURCES[0], RESOURCES[1]);
 }
 
-/// Prints what was proved.
-pub fn print_verdict(verdict: &Verdict, found: &Found) {
+/// Prints what was proved, by a run that has had so many events acknowledged itself.
+pub fn print_verdict(verdict: &Verdict, found: &Found, by_this_run: u64) {
     println!("read back from {} files of {} bytes", found.files, found.bytes);
     println!("  events acknowledged, in all runs: {}", verdict.acknowledged);
     println!("  rows in the files:                {}", verdict.rows);
@@ -54,9 +54,18 @@ pub fn print_verdict(verdict: &Verdict, found: &Found) {
     ] {
         println!("  {what}: {}{}", trouble.count, shown(trouble));
     }
-    match verdict.is_proved() {
-        true => println!("PROVED: events acknowledged = rows written, once each"),
-        false => println!("NOT PROVED: events acknowledged are not the rows written, once each: this is a defect"),
+    match verdict.finding() {
+        Finding::Proved if by_this_run == 0 => {
+            println!("PROVED of earlier runs: events acknowledged = rows written, once each");
+            println!("of this run nothing was proved, because it has had no event acknowledged");
+        }
+        Finding::Proved => println!("PROVED: events acknowledged = rows written, once each"),
+        Finding::NotProved => {
+            println!("NOT PROVED: events acknowledged are not the rows written, once each: this is a defect");
+        }
+        Finding::NothingProved => {
+            println!("NOTHING PROVED: no event was acknowledged, so there was nothing to compare")
+        }
     }
 }
 

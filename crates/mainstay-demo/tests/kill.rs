@@ -110,6 +110,19 @@ fn rows_that_were_taken_away_are_missed() {
     assert!(text.contains("NOT PROVED") && text.contains("acknowledged and missing: "), "{text}");
 }
 
+#[test]
+fn a_run_without_an_event_proves_nothing_and_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let nothing = demo(folder.path(), 0).output().unwrap();
+    let said = String::from_utf8_lossy(&nothing.stdout);
+    assert_eq!(nothing.status.code(), Some(3), "{said}");
+    assert!(said.contains("NOTHING PROVED: no event was acknowledged"), "{said}");
+    text(&demo(folder.path(), 50).output().unwrap());
+    let earlier = text(&demo(folder.path(), 0).output().unwrap());
+    assert!(earlier.contains("PROVED of earlier runs"), "{earlier}");
+    assert!(earlier.contains("of this run nothing was proved"), "{earlier}");
+}
+
 #[cfg(unix)]
 #[test]
 fn asked_to_stop_it_ends_what_is_under_way_and_proves_it() {

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use mainstay::service::Services;
 use mainstay::{Context, Node, ServiceContext, WorkerContext};
 
@@ -6,6 +8,11 @@ use mainstay::{Context, Node, ServiceContext, WorkerContext};
 pub trait Reach {
     /// The way to all services.
     fn services(&self) -> &Services;
+
+    /// True within an actor, a service or a worker: they are many, and share what there is to be one of for the node.
+    fn is_inside(&self) -> bool {
+        false
+    }
 }
 
 impl Reach for Node {
@@ -18,11 +25,19 @@ impl Reach for Context {
     fn services(&self) -> &Services {
         self.services()
     }
+
+    fn is_inside(&self) -> bool {
+        true
+    }
 }
 
 impl Reach for ServiceContext {
     fn services(&self) -> &Services {
         self.services()
+    }
+
+    fn is_inside(&self) -> bool {
+        true
     }
 }
 
@@ -30,10 +45,31 @@ impl Reach for WorkerContext {
     fn services(&self) -> &Services {
         self.services()
     }
+
+    fn is_inside(&self) -> bool {
+        true
+    }
 }
 
 impl Reach for Services {
     fn services(&self) -> &Services {
         self
+    }
+}
+
+impl<R: Reach> Reach for Arc<R> {
+    fn services(&self) -> &Services {
+        R::services(self)
+    }
+
+    fn is_inside(&self) -> bool {
+        R::is_inside(self)
+    }
+}
+
+#[cfg(feature = "testkit")]
+impl Reach for mainstay::testkit::TestNode {
+    fn services(&self) -> &Services {
+        Node::services(self)
     }
 }

@@ -8,12 +8,13 @@ use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Replica, Role};
 use mainstay_runtime::{
-    Actor, ActorOptions, ActorSettings, Directory, PoolOptions, Provisions, Service, ServiceType, Serving, Worker,
-    WorkerType,
+    Actor, ActorOptions, ActorSettings, Directory, PoolOptions, Provisions, Service, ServiceType, Services, Serving,
+    Worker, WorkerType,
 };
 use mainstay_store::disk::{Disk, RealDisk};
 
 use crate::admin;
+use crate::farewell::Farewells;
 use crate::node::Node;
 use crate::registry::{REGISTRY_PARTITION, Registry};
 use crate::settings::{Declared, Knowledge, NodeDraft, Settings, Step, Surroundings};
@@ -36,6 +37,7 @@ pub struct NodeBuilder {
     provisions: Provisions,
     /// What was wrong with a provision, for `start` to report.
     provision_refused: Option<Error>,
+    farewells: Farewells,
     steps: Vec<Step>,
     config_file: Option<PathBuf>,
     isolated: bool,
@@ -57,6 +59,7 @@ impl NodeBuilder {
             workers: Vec::new(),
             provisions: Provisions::default(),
             provision_refused: None,
+            farewells: Farewells::default(),
             steps: Vec::new(),
             config_file: None,
             isolated: false,
@@ -115,6 +118,17 @@ impl NodeBuilder {
         if let Err(error) = self.provisions.add(value) {
             self.provision_refused.get_or_insert(error);
         }
+        self
+    }
+
+    /// Has something done when the node is [stopped in order](Node::stop), before that: all services can still be called. For
+    /// what is to be given back, such as leases, so that others need not wait until they run out. All of it together may take
+    /// [`FAREWELL_TIME_MAX`](crate::FAREWELL_TIME_MAX). A node that is dropped or killed does none of it.
+    pub fn before_stop<F>(mut self, farewell: impl FnOnce(Services) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.farewells.add(farewell);
         self
     }
 
@@ -210,7 +224,7 @@ impl NodeBuilder {
         match assemble(&host, node, services, &workers, self.provisions, &settings).await {
             Ok(directory) => {
                 guard.disarm();
-                let node = Node::new(host, directory, settings);
+                let node = Node::new(host, directory, settings, self.farewells);
                 listener.map_or(Ok(()), |listener| node.serve_admin(listener))?;
                 Ok(node)
             }

@@ -6,6 +6,7 @@
 
 mod admin;
 mod builder;
+mod farewell;
 mod node;
 mod recorded;
 mod registry;
@@ -14,6 +15,7 @@ pub mod settings;
 pub mod testkit;
 
 pub use builder::NodeBuilder;
+pub use farewell::FAREWELL_TIME_MAX;
 pub use node::Node;
 pub use recorded::recorded_services;
 pub use registry::{FIRST_PARTITION, REGISTRY_PARTITION, RecordedService, Registry};

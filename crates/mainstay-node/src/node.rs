@@ -12,6 +12,7 @@ use tokio::sync::OnceCell;
 
 use crate::admin::{Admin, Publisher, keep_publishing};
 use crate::builder::NodeBuilder;
+use crate::farewell::Farewells;
 use crate::settings::Settings;
 
 /// A process that takes part in the system, with one data folder. Cheap to clone.
@@ -28,6 +29,8 @@ pub(crate) struct Inner {
     directory: Arc<Directory>,
     services: Services,
     settings: Settings,
+    /// What is still to be done before it stops.
+    farewells: Mutex<Farewells>,
     publisher: Publisher,
     /// What the node does beside serving, from when it is complete.
     tasks: Scope,
@@ -43,13 +46,14 @@ impl Node {
         NodeBuilder::new()
     }
 
-    pub(crate) fn new(host: Host, directory: Arc<Directory>, settings: Settings) -> Self {
+    pub(crate) fn new(host: Host, directory: Arc<Directory>, settings: Settings, farewells: Farewells) -> Self {
         let services = directory.services(directory.clone());
         let host = Mutex::new(Some(host));
         let inner = Arc::new(Inner {
             directory,
             services,
             settings,
+            farewells: Mutex::new(farewells),
             publisher: Publisher::default(),
             tasks: Scope::new(),
             admin: OnceLock::new(),
@@ -170,11 +174,14 @@ impl Node {
         self.actors::<A>()?.deactivate(id).await
     }
 
-    /// Stops in order: no call is admitted any more, `run` of every partition is cancelled, what is under way gets a few
-    /// seconds to end, and then the replicas stop. Afterwards the data folder is free.
+    /// Stops in order: what is [to be done before](NodeBuilder::before_stop) is done, no call is admitted any more, `run` of
+    /// every partition is cancelled, what is under way gets a few seconds to end, and then the replicas stop. Afterwards the
+    /// data folder is free.
     pub async fn stop(&self) {
         let inner = &self.inner;
         let stopping = async {
+            let farewells = std::mem::take(&mut *inner.farewells.lock());
+            farewells.say(&inner.services).await;
             inner.directory.stop().await;
             inner.end_tasks();
             // Taken out only when it has stopped: if this future is dropped before, the next one goes on from here.

@@ -1,5 +1,7 @@
 //! A process that takes part in the system.
 
 pub use mainstay_node::settings;
-pub use mainstay_node::{DATA_DIR_DEFAULT, Node, NodeBuilder, RecordedService, Settings, recorded_services};
+pub use mainstay_node::{
+    DATA_DIR_DEFAULT, FAREWELL_TIME_MAX, Node, NodeBuilder, RecordedService, Settings, recorded_services,
+};
 pub use mainstay_runtime::{ActorSettings, ReminderSettings};

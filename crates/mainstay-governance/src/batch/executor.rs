@@ -250,6 +250,10 @@ impl<T, R> Shared<T, R> {
     /// What a lane writes next; `None` if it is to end.
     pub(super) async fn next(&self) -> Option<super::queue::Batch<T, R>> {
         loop {
+            if self.queue.lock().expects_more() {
+                // Once: they submit now, or it goes on without them.
+                tokio::task::yield_now().await;
+            }
             let until = {
                 let mut queue = self.queue.lock();
                 match queue.next() {

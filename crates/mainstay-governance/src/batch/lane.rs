@@ -11,6 +11,7 @@ use super::BatchWriter;
 use super::executor::Shared;
 use super::failure::shared as shared_error;
 use super::queue::Batch;
+use super::write_time::in_time;
 
 /// What the lanes of an executor hold together. When the last one is dropped, nobody writes any more: their runtime ends.
 pub(super) struct Crew<T, R>(Arc<Shared<T, R>>);
@@ -136,7 +137,9 @@ where
     async fn attempt(&self, part: Range<usize>) -> Result<Vec<R>> {
         let items = &self.items[part];
         let name = &self.shared.name;
-        let results = match AssertUnwindSafe(self.writer.write(items)).catch_unwind().await {
+        let writing = AssertUnwindSafe(self.writer.write(items)).catch_unwind().map(Ok);
+        let limit = self.shared.settings.write_time_max;
+        let results = match in_time(limit, || format!("the writer of the batch executor {name:?}"), writing).await? {
             Ok(results) => results?,
             Err(panic) => {
                 let panic = text_of(&*panic);

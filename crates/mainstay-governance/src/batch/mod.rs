@@ -42,6 +42,10 @@
 //! A batch that fails, fails its own items and no others. Before that it may be tried again, by a [`RetryPolicy`], and then
 //! be split, by a [`SplitPolicy`], until the items are found that cannot be written, so that only they fail.
 //!
+//! A writer that hangs is given up after [`BatchSettings::write_time_max`], and its batch fails with `OutcomeUnknown`: it may
+//! have been written. So it is tried again only if the policy says so, for items that are recognized when they come twice,
+//! and it is never split. The next batch may be written while whatever hangs outside comes to its end.
+//!
 //! # What must not be lost
 //!
 //! What waits here is in memory: a caller that has not been answered must expect that its item is not written. The
@@ -56,6 +60,7 @@ mod queue;
 mod retry;
 mod settings;
 mod stats;
+mod write_time;
 mod writer;
 
 pub use executor::{BatchExecutor, ItemSize, Submitted};

@@ -110,6 +110,14 @@ impl<T, R> Queue<T, R> {
         self.sealed.extend(self.open.take());
     }
 
+    /// True if what is there is far less than the last batch was: those who have just been answered, and have been woken one
+    /// after the other, are about to come back. It would be a pity to write the first of them alone.
+    pub(super) fn expects_more(&self) -> bool {
+        let is_small =
+            self.open.as_ref().is_some_and(|open| open.due.is_none() && 2 * open.items.len() < self.expected);
+        is_small && self.sealed.is_empty() && self.phase == Phase::Open
+    }
+
     /// What is to be written next, in order.
     pub(super) fn next(&mut self) -> Next<T, R> {
         self.is_signalled = false;

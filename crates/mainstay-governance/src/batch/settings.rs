@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use mainstay::{Error, Result};
 
+use super::write_time::{self, WRITE_TIME_LIMIT, WRITE_TIME_MAX_DEFAULT};
 use super::{RetryPolicy, SplitPolicy};
 
 /// How a [`BatchExecutor`](super::BatchExecutor) batches.
@@ -25,6 +26,9 @@ pub struct BatchSettings {
     pub waiting_items_max: usize,
     /// How many bytes may wait for their batch to begin; `None` is no limit.
     pub waiting_bytes_max: Option<usize>,
+    /// How long a writer may take for one batch. One that takes longer is given up: its batch fails with `OutcomeUnknown`,
+    /// and is written again only if `retry` says so of that.
+    pub write_time_max: Duration,
     /// When a batch that failed is tried again.
     pub retry: RetryPolicy,
     /// When a batch that failed for good is split, to find the items that cannot be written.
@@ -40,6 +44,7 @@ impl Default for BatchSettings {
             in_flight_max: 1,
             waiting_items_max: 16 << 10,
             waiting_bytes_max: None,
+            write_time_max: WRITE_TIME_MAX_DEFAULT,
             retry: RetryPolicy::default(),
             split: SplitPolicy::default(),
         }
@@ -59,6 +64,9 @@ impl BatchSettings {
     /// The longest time that an item may be made to wait for others.
     pub const LINGER_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
+    /// The longest time that a writer may be given for one batch.
+    pub const WRITE_TIME_LIMIT: Duration = WRITE_TIME_LIMIT;
+
     /// Says whether batches can be made like this.
     ///
     /// # Errors
@@ -72,6 +80,7 @@ impl BatchSettings {
         if self.linger > Self::LINGER_LIMIT {
             return Err(Error::invalid(format!("linger is {:?}: use at most a day", self.linger)));
         }
+        write_time::check(self.write_time_max)?;
         self.retry.check()?;
         self.split.check()
     }
@@ -109,6 +118,8 @@ mod tests {
         refused(|settings| settings.waiting_items_max = usize::MAX, "waiting_items_max");
         refused(|settings| settings.bytes_max = Some(0), "bytes_max");
         refused(|settings| settings.linger = Duration::MAX, "linger");
+        refused(|settings| settings.write_time_max = Duration::ZERO, "write_time_max is 0ns");
+        refused(|settings| settings.write_time_max = Duration::MAX, "write_time_max");
         refused(|settings| settings.retry.attempts_max = 0, "retry.attempts_max is 0");
         refused(|settings| settings.split.writes_max = usize::MAX, "split.writes_max");
     }

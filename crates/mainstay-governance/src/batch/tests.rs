@@ -485,3 +485,61 @@ async fn many_callers_on_many_threads_have_their_own_answers() {
         assert_eq!(written, (0..callers * EACH).collect::<Vec<_>>());
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_writer_that_hangs_is_given_up_and_its_batch_alone_is_of_unknown_outcome() {
+    let writer = Doubler::held();
+    let limit = Duration::from_secs(7);
+    let batch = start(&writer, |settings| settings.write_time_max = limit);
+    let hanging = submit(&batch, [1]).await;
+    let waiting = submit(&batch, [2, 3]).await;
+    tokio::time::sleep(limit).await;
+    let error = hanging.into_iter().next().unwrap().await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
+    assert!(error.to_string().contains("took longer than write_time_max of 7s"), "{error}");
+    writer.release(1);
+    assert_eq!(outcomes(waiting).await, [Ok(4), Ok(6)]);
+    assert_eq!(writer.batches(), [vec![1], vec![2, 3]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_batch_whose_writer_hung_is_written_again_only_by_policy() {
+    let writer = Doubler::held();
+    let batch = start(&writer, |settings| {
+        settings.write_time_max = Duration::from_secs(7);
+        settings.retry =
+            RetryPolicy { retries: |error| error.kind() == ErrorKind::OutcomeUnknown, ..RetryPolicy::attempts(2) };
+        settings.split = SplitPolicy::bisect();
+    });
+    let calls = submit(&batch, [1, 2]).await;
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    writer.release(1);
+    assert_eq!(outcomes(calls).await, [Ok(2), Ok(4)]);
+    let calls = submit(&batch, [3, 4]).await;
+    let unknown = Err(ErrorKind::OutcomeUnknown);
+    assert_eq!(outcomes(calls).await, [unknown, unknown]);
+    assert_eq!(writer.batches(), vec![vec![1, 2]; 2].into_iter().chain(vec![vec![3, 4]; 2]).collect::<Vec<_>>());
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_come_back_together_are_written_together() {
+    let writer = Doubler::held();
+    let batch = start(&writer, |_| {});
+    let callers: Vec<_> = (0..10_u32)
+        .map(|caller| {
+            let batch = batch.clone();
+            tokio::spawn(async move {
+                for round in 0..5 {
+                    batch.submit(100 * round + caller).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    settle().await;
+    writer.release(usize::MAX >> 4);
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    let sizes: Vec<usize> = writer.batches().iter().map(Vec::len).collect();
+    assert!(sizes.len() <= 7 && sizes.iter().filter(|size| **size == 10).count() >= 4, "{sizes:?}");
+}

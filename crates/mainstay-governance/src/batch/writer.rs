@@ -9,7 +9,10 @@ use mainstay::Result;
 /// - the items are written in their order;
 /// - there is one result for each item, in the same order;
 /// - after an error, nothing of the batch counts as written: it may be written again, whole or in parts. Where that cannot
-///   be known, the error is [`OutcomeUnknown`](mainstay::ErrorKind::OutcomeUnknown), and the batch is not written again.
+///   be known, the error is [`OutcomeUnknown`](mainstay::ErrorKind::OutcomeUnknown), and the batch is not written again
+///   unless the policy of the executor says so;
+/// - the future of a write may be dropped before its end, when it takes longer than
+///   [`write_time_max`](super::BatchSettings::write_time_max): what it leaves behind does no harm to the next write.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not write batches of `{T}`",
     note = "implement `BatchWriter<{T}, {R}>` with `async fn write(&self, items: &[{T}]) -> Result<Vec<{R}>>`"

@@ -33,7 +33,7 @@
 //! # let folder = folder.path();
 //! let behind = WriteMode::Behind { flush_after: Duration::from_millis(100) };
 //! let settings = CacheSettings { writes: behind, ..CacheSettings::default() };
-//! let node = cache::register(Node::builder().data_dir(folder), Names, settings).start().await?;
+//! let node = cache::serve(Node::builder().data_dir(folder), Names, settings).start().await?;
 //! let names = SmartCache::<Names>::open(&node)?;
 //!
 //! assert_eq!(names.get(&7).await?.as_deref(), Some("number 7")); // loaded
@@ -81,10 +81,11 @@ mod shard;
 use mainstay::node::NodeBuilder;
 
 pub use settings::{CacheSettings, WriteMode};
+pub use shard::FLUSHES_WAITING_MAX;
 pub use smart_cache::{CacheStatus, SmartCache};
 pub use source::CacheSource;
 
 /// Gives a node a source, and lets it serve the actors of its cache. Settings that cannot be are told by the first call.
-pub fn register<S: CacheSource>(builder: NodeBuilder, source: S, settings: CacheSettings) -> NodeBuilder {
+pub fn serve<S: CacheSource>(builder: NodeBuilder, source: S, settings: CacheSettings) -> NodeBuilder {
     builder.provide(provision::CacheProvision { source, settings }).actor::<shard::CacheShardActor<S>>()
 }

@@ -14,8 +14,9 @@ use super::source::CacheSource;
 mod reading;
 mod writing;
 
-/// How many may wait for one shard to be flushed; beyond is `Overloaded`.
-const FLUSHES_WAITING_MAX: usize = 4096;
+/// How many may wait until what one shard of a cache has buffered is with the source: those who flush it, and those whose
+/// write goes through after one of the same key that was buffered. Beyond is `Overloaded`.
+pub const FLUSHES_WAITING_MAX: usize = 4096;
 
 /// The timer by which values are refreshed ahead, and old ones go.
 const TIDY: &str = "tidy";
@@ -125,7 +126,9 @@ impl<S: CacheSource> Caching<S> for CacheShardActor<S> {
             }
             // What was acknowledged earlier under another setting must not be lost if this fails, nor come after it.
             WriteMode::Through if self.buffer.contains(&key) => {
-                let version = self.put_behind(key, value, buffered_max, settings.fresh_for)?;
+                let flush_after = settings.fresh_for;
+                self.make_room_to_wait()?;
+                let version = self.put_behind(key, value, buffered_max, flush_after)?;
                 self.flushing.push((version, responder));
                 self.store()?;
             }
@@ -148,10 +151,7 @@ impl<S: CacheSource> Caching<S> for CacheShardActor<S> {
 
     async fn flush(&mut self) -> Result<Deferred<()>> {
         let (answer, responder) = deferred();
-        self.flushing.retain(|(_, responder)| !responder.is_abandoned());
-        if self.flushing.len() >= FLUSHES_WAITING_MAX {
-            return Err(overloaded(format!("{FLUSHES_WAITING_MAX} wait for a shard of {} to be flushed", S::NAME)));
-        }
+        self.make_room_to_wait()?;
         self.buffer.try_all_again();
         self.flushing.push((self.buffer.version(), responder));
         self.answer_flushing();

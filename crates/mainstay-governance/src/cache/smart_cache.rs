@@ -38,7 +38,7 @@ impl<S: CacheSource> fmt::Debug for SmartCache<S> {
 }
 
 impl<S: CacheSource> SmartCache<S> {
-    /// The cache of a source, which the node was [given](super::register).
+    /// The cache of a source, which the node was [given](super::serve).
     ///
     /// # Errors
     /// `NotFound` if the node was not given the source; `Invalid` for a source without shards.

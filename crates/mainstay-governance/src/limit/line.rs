@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use mainstay::{Error, ErrorKind, Result};
 use tokio::sync::oneshot;
@@ -16,13 +17,35 @@ struct Waiter<G> {
     sender: oneshot::Sender<Result<G>>,
 }
 
+/// The place of a caller in the line. It is given up when this is dropped.
+#[must_use = "whoever does not wait has no place in the line"]
+pub(super) struct Place<G> {
+    permits: u64,
+    receiver: oneshot::Receiver<Result<G>>,
+}
+
+impl<G> Place<G> {
+    /// Waits for the permits, for so long at most.
+    pub(super) async fn served(self, limit: &str, time: Duration) -> Result<G> {
+        let permits = self.permits;
+        match tokio::time::timeout(time, self.receiver).await {
+            Ok(Ok(granted)) => granted,
+            Ok(Err(_)) => Err(Error::fatal(format!("limit {limit:?} is not served any more"))),
+            Err(_) => Err(Error::new(
+                ErrorKind::Timeout,
+                format!("{permits} permits of limit {limit:?} did not come within {time:?}: retry later"),
+            )),
+        }
+    }
+}
+
 impl<G> Line<G> {
     pub(super) fn new(waiting_max: usize) -> Self {
         Self { waiting: VecDeque::new(), waiting_max, ended: None }
     }
 
     /// Lets a caller wait at the end of the line.
-    pub(super) fn join(&mut self, permits: u64) -> Result<oneshot::Receiver<Result<G>>> {
+    pub(super) fn join(&mut self, permits: u64) -> Result<Place<G>> {
         if let Some(why) = &self.ended {
             return Err(Error::fatal(why.clone()));
         }
@@ -37,7 +60,7 @@ impl<G> Line<G> {
         }
         let (sender, receiver) = oneshot::channel();
         self.waiting.push_back(Waiter { permits, sender });
-        Ok(receiver)
+        Ok(Place { permits, receiver })
     }
 
     /// True if nobody waits.

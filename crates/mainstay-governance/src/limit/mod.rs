@@ -5,13 +5,13 @@
 //!
 //! ```
 //! use mainstay::prelude::*;
-//! use mainstay_governance::limit::{self, ConcurrencyLimiter, LimiterSettings, RateLimit, RateLimiter};
+//! use mainstay_governance::limit::{self, ConcurrencyLimiter, RateLimit, RateLimiter};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let folder = folder.path();
-//! let node = limit::register(Node::builder().data_dir(folder)).start().await?;
+//! let node = limit::serve(Node::builder().data_dir(folder)).start().await?;
 //!
 //! // At most 100 mails a second, and 20 at one go.
 //! let mails = RateLimiter::open(&node, "mails", RateLimit::per_second(100).with_burst(20)).await?;
@@ -19,7 +19,7 @@
 //! assert!(mails.acquire(21).await.is_err(), "more than there can ever be");
 //!
 //! // At most 30 queries at once.
-//! let queries = ConcurrencyLimiter::open(&node, "queries", 30, LimiterSettings::default()).await?;
+//! let queries = ConcurrencyLimiter::open(&node, "queries", 30).await?;
 //! let permit = queries.acquire(1).await?;
 //! // .. a query ..
 //! drop(permit);
@@ -93,7 +93,7 @@ impl Default for LimiterSettings {
 }
 
 /// Lets a node serve the actors of limiters, of whatever name.
-pub fn register(builder: NodeBuilder) -> NodeBuilder {
+pub fn serve(builder: NodeBuilder) -> NodeBuilder {
     builder.actor::<rate::RateLimitActor>().actor::<concurrency::ConcurrencyLimitActor>()
 }
 

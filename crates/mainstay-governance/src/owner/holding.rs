@@ -67,7 +67,12 @@ impl<R: Resource> Holding<R> {
 
     /// Opens it, after what was open before has been closed.
     pub(crate) async fn open(&mut self, resource: &R, opening: Opening, settings: &OwnerSettings) -> Result<()> {
-        self.close(resource, settings).await;
+        if !self.close(resource, settings).await {
+            let text = format!("what was open of {} before is not gone yet: it is opened later", opening.key);
+            let error = Error::new(ErrorKind::Retry, text);
+            self.fail(settings, &error);
+            return Err(error);
+        }
         self.opening = opening;
         self.openings += 1;
         let (opening, limit) = (&self.opening, settings.open_time_max);
@@ -144,11 +149,21 @@ impl<R: Resource> Holding<R> {
         }
     }
 
-    /// Closes it, if it is open.
-    pub(crate) async fn close(&mut self, resource: &R, settings: &OwnerSettings) {
+    /// Closes it, if it is open. False if something may be left of it, or of one before that was given up.
+    pub(crate) async fn close(&mut self, resource: &R, settings: &OwnerSettings) -> bool {
         if let Some(handle) = self.handle.get_mut().take() {
             close(resource, handle, &self.opening, settings).await;
         }
+        if self.openings == 0 {
+            return true;
+        }
+        let opening = &self.opening;
+        let gone = guarded(settings.close_time_max, async { resource.gone(opening).await }).await;
+        let is_gone = matches!(gone, Guarded::Ended(()));
+        if !is_gone {
+            tracing::warn!(key = &*opening.key, "something of a resource that was given up may still be there");
+        }
+        is_gone
     }
 
     /// Lets it be closed, and forgets that it has failed.

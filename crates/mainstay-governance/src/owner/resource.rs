@@ -16,7 +16,8 @@ use crate::pool::PoolSettings;
 /// To be correct:
 /// - Whatever can be fenced is given [`Opening::fence`], and refuses one that is smaller than the highest it has seen.
 /// - A dropped handle lets go of the real thing, at once or soon: [`close`](Resource::close) is skipped when the process
-///   ends, and when a turn is cut off in the middle.
+///   ends, and when a turn is cut off in the middle. What lets go of it later than it is dropped says so by
+///   [`gone`](Resource::gone), and so does what is left of a future that was dropped.
 /// - An error of [`run`](Resource::run) tells by its kind whether the job may have happened (`OutcomeUnknown`) or has not
 ///   (`Retry`), and by [`breaks`](Resource::breaks) whether the handle is still good.
 pub trait Resource: Send + Sync + Sized + 'static {
@@ -48,6 +49,14 @@ pub trait Resource: Send + Sync + Sized + 'static {
     /// Closes the real thing. The next opening waits until this has ended, or has taken [`OwnerSettings::close_time_max`].
     fn close(&self, handle: Self::Handle) -> impl Future<Output = ()> + Send {
         drop(handle);
+        ready(())
+    }
+
+    /// Returns when nothing is left of openings, jobs and closings of a key that were given up before their end: a connection that
+    /// was being made may be there for all that is known. The next opening waits for this, and so does a pool that becomes
+    /// smaller, so that there are never more than there are to be. Unless told otherwise nothing is ever left.
+    fn gone(&self, opening: &Opening) -> impl Future<Output = ()> + Send {
+        let _ = opening;
         ready(())
     }
 

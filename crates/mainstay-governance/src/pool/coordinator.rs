@@ -25,6 +25,8 @@ const SETTLE: &str = "settle";
 const SETTLE_CHECK: Duration = Duration::from_secs(30);
 /// How long a member may take to hear that leases are over. It finishes a job before.
 const REVOKE_TIME_MAX: Duration = Duration::from_secs(60);
+/// How many may wait until the pool has a size.
+const RESIZES_WAITING_MAX: usize = 1024;
 /// How many tokens of leases are taken at a time. Stored, so that none is given twice, whatever becomes of the coordinator.
 const TOKENS_AT_A_TIME: u64 = 4096;
 
@@ -38,7 +40,7 @@ pub struct PoolCoordinator<R: Resource> {
     resource: Provided<R>,
     settings: PoolSettings,
     /// There from activation on.
-    leases: Option<Leases<Responder<Grant>>>,
+    leases: Option<Leases<Applicant>>,
     /// Who waits until the members that are to go are closed.
     resizing: Vec<Responder<View>>,
     /// The version for which members are being told to go.
@@ -48,6 +50,18 @@ pub struct PoolCoordinator<R: Resource> {
     /// When the timer for leases is due.
     armed: Option<Instant>,
     ctx: Context,
+}
+
+/// Who waits for a lease.
+struct Applicant {
+    number: u64,
+    responder: Responder<Grant>,
+}
+
+impl Applicant {
+    fn waits(&self) -> bool {
+        !self.responder.is_abandoned()
+    }
 }
 
 /// What is stored of a pool.
@@ -80,7 +94,7 @@ impl<R: Resource> PoolCoordinator<R> {
         self.ctx.actor_named(Names::<R>::MEMBER, format!("{}/{index}", self.key()?))
     }
 
-    fn leases(&mut self) -> Result<&mut Leases<Responder<Grant>>> {
+    fn leases(&mut self) -> Result<&mut Leases<Applicant>> {
         self.leases.as_mut().ok_or_else(|| Error::fatal("a coordinator has no leases before its activation"))
     }
 
@@ -167,10 +181,10 @@ impl<R: Resource> PoolCoordinator<R> {
         if is_leasing && leases.next_token() + u64::from(self.plan.size) > self.plan.tokens {
             self.plan.tokens = leases.next_token() + u64::from(self.plan.size) + TOKENS_AT_A_TIME;
         }
-        let Work { granted, revocations, next } = leases.attend(now, |waiter| !waiter.is_abandoned());
+        let Work { granted, revocations, next } = leases.attend(now, Applicant::waits);
         let time = self.settings.leases.time;
         for grant in granted {
-            grant.waiter.respond(Ok(Grant { index: grant.index, token: grant.token, time }));
+            grant.waiter.responder.respond(Ok(Grant { index: grant.index, token: grant.token, time }));
         }
         for revocation in revocations {
             let member = self.member(revocation.index)?.with_timeout(REVOKE_TIME_MAX);
@@ -227,7 +241,7 @@ impl<R: Resource> Lifecycle for PoolCoordinator<R> {
         self.settings = self.resource.pool_settings();
         self.settings.check()?;
         if self.plan.version == 0 {
-            let size = self.settings.size;
+            let size = self.settings.initial_size;
             *self.plan = Plan { version: 1, size, open_below: size, told: 1, tokens: 0 };
         }
         let Plan { size, tokens, .. } = *self.plan;
@@ -257,6 +271,11 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
 
     async fn resize(&mut self, size: u32) -> Result<Deferred<View>> {
         check_size(size)?;
+        self.resizing.retain(|earlier| !earlier.is_abandoned());
+        if self.resizing.len() >= RESIZES_WAITING_MAX {
+            let text = format!("{RESIZES_WAITING_MAX} wait for the pool to be resized already: ask again later");
+            return Err(Error::new(ErrorKind::Overloaded, text));
+        }
         let (answer, responder) = deferred();
         if size != self.plan.size {
             for earlier in self.resizing.drain(..) {
@@ -277,7 +296,7 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
         Ok(answer)
     }
 
-    async fn acquire(&mut self, priority: Priority) -> Result<Deferred<Grant>> {
+    async fn acquire(&mut self, priority: Priority, applicant: u64) -> Result<Deferred<Grant>> {
         if self.settings.coordination != Coordination::Server {
             return Err(Error::invalid(format!(
                 "pool {:?} of {} is coordinated by its callers and leases nothing: use `run`, or set its coordination to \
@@ -287,7 +306,8 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
             )));
         }
         let (answer, responder) = deferred();
-        let has_joined = self.leases()?.join(responder, priority, Instant::now(), |waiter| !waiter.is_abandoned());
+        let applicant = Applicant { number: applicant, responder };
+        let has_joined = self.leases()?.join(applicant, priority, Instant::now(), Applicant::waits);
         if !has_joined {
             let (key, waiting_max) = (self.key()?, self.settings.leases.waiting_max);
             let text = format!("waiting_max of {waiting_max} callers wait for a member of pool {key:?}: slow down");
@@ -295,6 +315,11 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
         }
         self.attend()?;
         Ok(answer)
+    }
+
+    async fn withdraw(&mut self, applicant: u64) -> Result<()> {
+        self.leases()?.leave(|waiter| waiter.number == applicant);
+        Ok(())
     }
 
     async fn renew(&mut self, token: u64) -> Result<Option<Duration>> {
@@ -312,7 +337,7 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
 
     async fn status(&self) -> Result<CoordinatorStatus> {
         let (leased, waiting) = match &self.leases {
-            Some(leases) => (leases.leased(), leases.waiting().filter(|waiter| !waiter.is_abandoned()).count()),
+            Some(leases) => (leases.leased(), leases.waiting().filter(|waiter| waiter.waits()).count()),
             None => (0, 0),
         };
         Ok(CoordinatorStatus { view: self.now_view(), open_below: self.plan.open_below, leased, waiting })

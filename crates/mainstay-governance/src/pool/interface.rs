@@ -21,8 +21,11 @@ pub(crate) trait Coordinator<R: Resource> {
     /// Makes the pool larger or smaller. Answered when no member above the new size is open.
     async fn resize(&mut self, size: u32) -> Result<Deferred<View>>;
 
-    /// Leases a member. Answered when one is free and it is the caller's turn.
-    async fn acquire(&mut self, priority: Priority) -> Result<Deferred<Grant>>;
+    /// Leases a member. Answered when one is free and it is the caller's turn. Who asks is known by a number of its own.
+    async fn acquire(&mut self, priority: Priority, applicant: u64) -> Result<Deferred<Grant>>;
+
+    /// Somebody does not wait for a lease any more. What was given already is to be released.
+    async fn withdraw(&mut self, applicant: u64) -> Result<()>;
 
     /// Renews a lease: the time that it has left, or none if it is over.
     async fn renew(&mut self, token: u64) -> Result<Option<Duration>>;

@@ -108,6 +108,11 @@ impl<W> Leases<W> {
         has_room
     }
 
+    /// Lets somebody leave the line.
+    pub(crate) fn leave(&mut self, leaves: impl Fn(&W) -> bool) {
+        self.line.retain(|waiter| !leaves(waiter));
+    }
+
     /// True if the token is that of the lease of a member.
     pub(crate) fn is_current(&self, index: u32, token: u64) -> bool {
         matches!(self.slots.get(index as usize), Some(Slot::Leased { token: current, .. }) if *current == token)

@@ -255,11 +255,16 @@ impl<R: Resource> Member<R> for PoolMember<R> {
 
     async fn retire(&mut self, version: u64) -> Result<()> {
         self.retired = Some(self.retired.unwrap_or(0).max(version));
-        self.holding.close(&self.resource, &self.settings).await;
+        let is_gone = self.holding.close(&self.resource, &self.settings).await;
         self.holding.forgive();
         self.ctx.cancel_timer(REOPEN);
         self.planned = None;
-        self.ctx.cancel_reminder(STAY).map(drop)
+        self.ctx.cancel_reminder(STAY)?;
+        if !is_gone {
+            let text = format!("something of {} may still be open: it is looked after again", self.ctx.id());
+            return Err(Error::new(ErrorKind::Retry, text));
+        }
+        Ok(())
     }
 
     async fn hear(&mut self, version: u64) -> Result<()> {

@@ -31,7 +31,7 @@
 //!     }
 //!
 //!     fn pool_settings(&self) -> PoolSettings {
-//!         PoolSettings { size: 1, ..PoolSettings::default() }
+//!         PoolSettings { initial_size: 1, ..PoolSettings::default() }
 //!     }
 //! }
 //!
@@ -75,7 +75,7 @@
 //! #     async fn open(&self, _: &Opening) -> Result<u32> { Ok(0) }
 //! #     async fn run(&self, jobs: &mut u32, _: String) -> Result<u32> { *jobs += 1; Ok(*jobs) }
 //! #     fn pool_settings(&self) -> PoolSettings {
-//! #         PoolSettings { size: 2, coordination: Coordination::Server, ..PoolSettings::default() }
+//! #         PoolSettings { initial_size: 2, coordination: Coordination::Server, ..PoolSettings::default() }
 //! #     }
 //! # }
 //! # #[tokio::main]

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -8,10 +9,11 @@ use mainstay::node::NodeBuilder;
 use mainstay::prelude::*;
 use mainstay::service::{CALL_TIMEOUT_DEFAULT, Services};
 use parking_lot::RwLock;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::owner::Resource;
-use crate::pool::interface::{CoordinatorRef, MemberRef, Ran, Refusal, Ticket, View};
+use crate::pool::interface::{CoordinatorRef, Grant, MemberRef, Ran, Refusal, Ticket, View};
 use crate::pool::names::Names;
 use crate::pool::roster::{AllRest, Roster, Seat, Wanted};
 use crate::pool::{
@@ -23,6 +25,9 @@ const PAUSE: Duration = Duration::from_millis(20);
 
 /// What a time limit stands for that is too long for the clock.
 const FOREVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
+/// How long to wait for one who leaves the line to be gone before it is said again.
+const WITHDRAW_AGAIN: Duration = Duration::from_secs(1);
 
 /// How long a member may take to say what it is like before it counts as busy.
 const STATUS_TIME_MAX: Duration = Duration::from_secs(1);
@@ -155,7 +160,8 @@ impl<R: Resource> ResourcePool<R> {
         }
     }
 
-    /// Leases a member: nobody else has jobs done by it until the lease is dropped.
+    /// Leases a member: nobody else has jobs done by it until the lease is dropped. Whoever stops waiting for it, by dropping
+    /// this, gives up the place in line at once.
     ///
     /// # Errors
     /// `Timeout` if none is free before the time limit, `Overloaded` if too many wait, `Invalid` if the pool is coordinated
@@ -257,18 +263,14 @@ impl<R: Resource> ResourcePool<R> {
     async fn lease_until(&self, deadline: Instant) -> Result<Lease<R>> {
         loop {
             let left = self.left(deadline, "leased")?;
-            let (shared, priority, timeout) = (self.shared.clone(), self.priority, self.timeout);
-            // In a task of its own, because a lease that is granted to one who has gone away is to be given back.
-            let acquiring = tokio::spawn(async move {
-                let grant = shared.coordinator.with_timeout(left).acquire(priority).await?;
-                let seat = shared.seat(grant.index).await?;
-                Ok(Lease::new(shared, seat, grant, timeout))
-            });
-            match acquiring.await {
+            let (granted, lease) = oneshot::channel();
+            // In a task of its own, because one who has gone away is to leave the line, or to give back what was granted.
+            drop(tokio::spawn(acquire(self.shared.clone(), self.priority, left, self.timeout, granted)));
+            match lease.await {
                 Ok(Ok(lease)) => return Ok(lease),
                 Ok(Err(error)) if has_passed_on(&error) => sleep(PAUSE).await,
                 Ok(Err(error)) => return Err(error),
-                Err(panic) => return Err(Error::fatal("a lease could not be taken").with_source(panic)),
+                Err(ended) => return Err(Error::fatal("a lease could not be taken").with_source(ended)),
             }
         }
     }
@@ -341,6 +343,18 @@ impl<R: Resource> Shared<R> {
         })
     }
 
+    /// A lease that was granted.
+    async fn lease(self: &Arc<Self>, grant: Grant, timeout: Duration) -> Result<Lease<R>> {
+        match self.seat(grant.index).await {
+            Ok(seat) => Ok(Lease::new(self.clone(), seat, grant, timeout)),
+            Err(error) => {
+                // If it does not arrive, the lease expires.
+                let _ = self.coordinator.release(grant.token, Duration::ZERO).await;
+                Err(error)
+            }
+        }
+    }
+
     /// Does what a refusal calls for, before another member is tried.
     pub(crate) async fn heed(&self, seat: &Seat<R>, refusal: Refusal, version: u64) {
         match refusal {
@@ -377,6 +391,38 @@ impl<R: Resource> Shared<R> {
         }
         Ok(())
     }
+}
+
+/// Takes a lease for somebody who waits for it. If they go away their place in line is free at once, and a lease that has
+/// been granted by then is given back.
+async fn acquire<R: Resource>(
+    shared: Arc<Shared<R>>,
+    priority: Priority,
+    left: Duration,
+    timeout: Duration,
+    mut waiting: oneshot::Sender<Result<Lease<R>>>,
+) {
+    let applicant = rand::random();
+    let coordinator = shared.coordinator.with_timeout(left);
+    let mut granting = pin!(coordinator.acquire(priority, applicant));
+    let granted = tokio::select! {
+        // Asked for before it is withdrawn.
+        biased;
+        granted = &mut granting => granted,
+        () = waiting.closed() => loop {
+            // If it does not arrive, or arrives before what it withdraws, it is said again.
+            let _ = shared.coordinator.with_timeout(WITHDRAW_AGAIN).withdraw(applicant).await;
+            if let Ok(granted) = tokio::time::timeout(WITHDRAW_AGAIN, &mut granting).await {
+                break granted;
+            }
+        },
+    };
+    let lease = match granted {
+        Ok(grant) => shared.lease(grant, timeout).await,
+        Err(error) => Err(error),
+    };
+    // A lease that nobody takes is given back.
+    drop(waiting.send(lease));
 }
 
 fn member<R: Resource>(services: &Services, key: &str, index: u32) -> Result<MemberRef<R>> {

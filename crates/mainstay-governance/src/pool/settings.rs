@@ -18,9 +18,10 @@ pub const WAITING_MAX: usize = 1 << 20;
 /// How a pool behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolSettings {
-    /// How many members a pool has that is used for the first time, 1 to [`MEMBERS_MAX`]. Later its size is what
-    /// [`resize`](crate::pool::ResourcePool::resize) has made of it, which is stored.
-    pub size: u32,
+    /// How many members a pool has that is used for the first time, 1 to [`MEMBERS_MAX`]. It is stored then, and does not
+    /// change when this does: later the size is what [`resize`](crate::pool::ResourcePool::resize) has made of it, and
+    /// [`status`](crate::pool::ResourcePool::status) says what that is.
+    pub initial_size: u32,
     /// Who decides which member does a job.
     pub coordination: Coordination,
     /// How a caller picks a member, where the caller does.
@@ -59,7 +60,7 @@ pub struct LeaseSettings {
 impl Default for PoolSettings {
     fn default() -> Self {
         Self {
-            size: 5,
+            initial_size: 5,
             coordination: Coordination::Client,
             pick: Pick::LeastLoaded,
             breaker: BreakerSettings::default(),
@@ -80,7 +81,7 @@ impl PoolSettings {
     /// # Errors
     /// `Invalid`, naming the setting and what it may be.
     pub fn check(&self) -> Result<()> {
-        check_size(self.size)?;
+        check_size(self.initial_size)?;
         self.breaker.check()?;
         let LeaseSettings { time, waiting_max, ageing } = self.leases;
         for (name, length) in [("time", time), ("ageing", ageing)] {
@@ -117,8 +118,11 @@ mod tests {
             change(&mut settings);
             settings.check().unwrap_err().to_string()
         };
-        assert_eq!(refused(|settings| settings.size = 0), "a pool of 0 cannot be: use 1 to MEMBERS_MAX of 1024");
-        assert!(refused(|settings| settings.size = 1025).contains("a pool of 1025"));
+        assert_eq!(
+            refused(|settings| settings.initial_size = 0),
+            "a pool of 0 cannot be: use 1 to MEMBERS_MAX of 1024"
+        );
+        assert!(refused(|settings| settings.initial_size = 1025).contains("a pool of 1025"));
         assert!(refused(|settings| settings.leases.time = Duration::ZERO).starts_with("time of leases is 0ns"));
         assert!(refused(|settings| settings.leases.waiting_max = 0).starts_with("waiting_max of leases is 0"));
         assert!(refused(|settings| settings.breaker.failures_max = 0).starts_with("failures_max of a breaker"));

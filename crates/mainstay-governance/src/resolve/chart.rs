@@ -4,7 +4,7 @@ use mainstay::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use super::entity::Entity;
-use super::resource::Resource;
+use super::physical_resource::PhysicalResource;
 
 /// How many resources a resolver can have.
 pub const RESOURCES_MAX: usize = 256;
@@ -34,7 +34,7 @@ pub(super) struct Chart {
 /// A resource, and whether it gets anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Standing {
-    pub(super) resource: Resource,
+    pub(super) resource: PhysicalResource,
     pub(super) is_draining: bool,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Seat {
 
 impl Chart {
     /// The partitions that may get new entities.
-    pub(super) fn open_partitions(&self) -> impl Iterator<Item = (u32, &Resource)> {
+    pub(super) fn open_partitions(&self) -> impl Iterator<Item = (u32, &PhysicalResource)> {
         (0..).zip(&self.partitions).filter_map(|(number, seat)| {
             let standing = self.resources.get(&seat.resource)?;
             (!standing.is_draining).then_some((number, &standing.resource))
@@ -55,28 +55,46 @@ impl Chart {
     }
 
     /// The resource that a partition is on.
-    pub(super) fn resource_of(&self, partition: u32) -> Option<&Resource> {
+    pub(super) fn resource_of(&self, partition: u32) -> Option<&PhysicalResource> {
         let seat = self.partitions.get(usize::try_from(partition).ok()?)?;
         self.resources.get(&seat.resource).map(|standing| &standing.resource)
     }
 
     /// Adds a resource with its partitions; one that is there gets what is new, and may get entities again. True if
     /// anything has changed.
-    pub(super) fn add_resource(&mut self, resource: Resource) -> Result<bool> {
-        resource.check()?;
-        let standing = Standing { resource, is_draining: false };
+    pub(super) fn add_resource(&mut self, resource: PhysicalResource) -> Result<bool> {
+        self.put_resource(Standing { resource, is_draining: false })
+    }
+
+    /// As [`add_resource`](Chart::add_resource), except that one that was drained stays so: who says this repeats what was
+    /// true before.
+    pub(super) fn adopt_resource(&mut self, resource: PhysicalResource) -> Result<bool> {
+        let is_draining = self.is_draining(&resource.name);
+        self.put_resource(Standing { resource, is_draining })
+    }
+
+    fn put_resource(&mut self, mut standing: Standing) -> Result<bool> {
+        standing.resource.check()?;
         let name = standing.resource.name.clone();
-        match self.resources.get(&name) {
-            Some(known) if *known == standing => return Ok(false),
-            Some(_) => {}
+        let wanted = standing.resource.partitions;
+        let missing = match self.resources.get(&name) {
             None if self.resources.len() >= RESOURCES_MAX => {
                 return Err(overloaded(format!("there are {RESOURCES_MAX} resources already (RESOURCES_MAX)")));
             }
-            None => {}
+            None => wanted,
+            Some(_) if standing.is_draining => 0,
+            // Its old ones are elsewhere, with what lives on them.
+            Some(known) if known.is_draining => wanted,
+            // Some may have been moved away, and are not made up for.
+            Some(known) => {
+                standing.resource.partitions = wanted.max(known.resource.partitions);
+                wanted.saturating_sub(known.resource.partitions)
+            }
+        };
+        if self.resources.get(&name) == Some(&standing) {
+            return Ok(false);
         }
-        // One that was drained has none left, and gets new ones: its old ones are elsewhere, with what lives on them.
-        let has = self.partitions.iter().filter(|seat| seat.resource == name).count();
-        let missing = (standing.resource.partitions as usize).saturating_sub(has);
+        let missing = missing as usize;
         if self.partitions.len().saturating_add(missing) > PARTITIONS_MAX {
             return Err(overloaded(format!(
                 "{missing} partitions for {name:?} would be more than {PARTITIONS_MAX} in all (PARTITIONS_MAX)"
@@ -87,6 +105,11 @@ impl Chart {
         self.partitions.extend(std::iter::repeat_n(seat, missing));
         self.resources.insert(name, standing);
         Ok(true)
+    }
+
+    /// True if a resource was drained, and not added again since.
+    pub(super) fn is_draining(&self, name: &str) -> bool {
+        self.resources.get(name).is_some_and(|standing| standing.is_draining)
     }
 
     /// Moves a partition. True if it was elsewhere.
@@ -176,7 +199,7 @@ impl Chart {
     }
 
     /// Refuses a resource that cannot get anything.
-    pub(super) fn target(&self, name: &str) -> Result<&Resource> {
+    pub(super) fn target(&self, name: &str) -> Result<&PhysicalResource> {
         match self.resources.get(name) {
             None => Err(self.unknown(name)),
             Some(standing) if standing.is_draining => Err(Error::invalid(format!(

@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::chart::Chart;
 use super::entity::Entity;
 use super::holders::{HOLDERS_MAX, Holders, Report};
-use super::resource::Resource;
+use super::physical_resource::PhysicalResource;
 use super::source::SourceStatus;
 
 mod refreshing;
@@ -43,7 +43,10 @@ pub(crate) trait ResolverMap {
     async fn chart(&self) -> Result<Chart>;
 
     /// Answers when every holder knows of the resource.
-    async fn add_resource(&mut self, resource: Resource) -> Result<Deferred<u64>>;
+    async fn add_resource(&mut self, resource: PhysicalResource) -> Result<Deferred<u64>>;
+
+    /// The same for what a source says: a resource that was drained stays so.
+    async fn adopt_resource(&mut self, resource: PhysicalResource) -> Result<Deferred<u64>>;
 
     /// Answers when no holder begins a call on the old resource any more.
     async fn move_partition(&mut self, partition: u32, resource: String) -> Result<Deferred<u64>>;
@@ -145,8 +148,13 @@ impl ResolverMap for ResolverMapActor {
         Ok(self.chart.clone())
     }
 
-    async fn add_resource(&mut self, resource: Resource) -> Result<Deferred<u64>> {
+    async fn add_resource(&mut self, resource: PhysicalResource) -> Result<Deferred<u64>> {
         let is_changed = self.chart.add_resource(resource)?;
+        self.changed(is_changed, None, None)
+    }
+
+    async fn adopt_resource(&mut self, resource: PhysicalResource) -> Result<Deferred<u64>> {
+        let is_changed = self.chart.adopt_resource(resource)?;
         self.changed(is_changed, None, None)
     }
 

@@ -7,23 +7,23 @@
 //! use std::time::Duration;
 //!
 //! use mainstay::prelude::*;
-//! use mainstay_governance::resolve::{self, Policy, Resolver, ResolverSettings, Resource};
+//! use mainstay_governance::resolve::{self, PhysicalResource, Policy, Resolver, ResolverSettings};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<()> {
 //! # let folder = tempfile::tempdir().unwrap();
 //! # let folder = folder.path();
-//! let node = resolve::register(Node::builder().data_dir(folder)).start().await?;
+//! let node = resolve::serve(Node::builder().data_dir(folder)).start().await?;
 //! let settings = ResolverSettings { policy: Policy::LeastLoaded, ..ResolverSettings::default() };
 //! let users = Resolver::open(&node, "users", settings).await?;
-//! users.add_resource(Resource::new("db1").at("postgres://db1.example/users")).await?;
+//! users.add_resource(PhysicalResource::new("db1").at("postgres://db1.example/users")).await?;
 //!
 //! // Whoever uses a resource says for which entity, and is told where that lives now.
 //! let address = users.with("alice", async |resolution| Ok(resolution.resource.address)).await?;
 //! assert_eq!(address, "postgres://db1.example/users");
 //!
 //! // Moved while it is in use: from here on nobody begins anything for her on db1.
-//! users.add_resource(Resource::new("db2").at("postgres://db2.example/users")).await?;
+//! users.add_resource(PhysicalResource::new("db2").at("postgres://db2.example/users")).await?;
 //! users.move_entity("alice", "db2").await?;
 //! assert_eq!(users.resolve("alice").await?.resource.name, "db2");
 //!
@@ -60,6 +60,8 @@
 //!   its deadline.
 //! - A holder that cannot reach the map for a whole lease counts as gone. What it has under way is not waited for; what it
 //!   sends later is refused by the guard.
+//! - A node that stops in order gives the leases of its holders back before, so that the first move after a restart waits for
+//!   nobody; a holder that has calls under way then keeps its lease, and so does one whose process is killed.
 //! - **A move that was begun is finished.** If whoever asked for it dies, or the node does, it either has not happened or is
 //!   made known by a reminder.
 //!
@@ -73,7 +75,7 @@
 //! [`Resolver::source_status`] says how old it is.
 
 mod entity;
-mod resource;
+mod physical_resource;
 mod static_resolver;
 
 mod resolver;
@@ -96,16 +98,17 @@ mod sight;
 mod view;
 
 use mainstay::node::NodeBuilder;
+use mainstay::service::Services;
 
 pub use chart::{ENTITY_MOVES_KEPT, PARTITIONS_MAX, RESOURCES_MAX};
 pub use entity::{ENTITY_BYTES_MAX, Entity};
 pub use guard::Guard;
 pub use holders::HOLDERS_MAX;
 pub use moved::Moved;
+pub use physical_resource::{PARTITIONS_PER_RESOURCE_DEFAULT, PhysicalResource, RESOURCE_TEXT_BYTES_MAX};
 pub use policy::Policy;
 pub use resolution::{Resolution, Ticket};
 pub use resolver::{MOVES_FOLLOWED_MAX, RESOLVER_NAME_BYTES_MAX, Resolver};
-pub use resource::{PARTITIONS_PER_RESOURCE_DEFAULT, RESOURCE_TEXT_BYTES_MAX, Resource};
 pub use settings::ResolverSettings;
 pub use shard::ENTITIES_PER_SHARD_MAX;
 pub use sight::Pass;
@@ -113,17 +116,21 @@ pub use source::{CATALOG_ENTITIES_MAX, Catalog, ResolutionSource, SOURCE_LOAD_TI
 pub use static_resolver::StaticResolver;
 
 /// Lets a node serve the actors of resolvers, of whatever name.
-pub fn register(builder: NodeBuilder) -> NodeBuilder {
-    register_with(builder, Sources::new())
+pub fn serve(node: NodeBuilder) -> NodeBuilder {
+    serve_with(node, Sources::new())
 }
 
-/// As [`register`], for a node that can copy sources.
-pub fn register_with(builder: NodeBuilder, sources: Sources) -> NodeBuilder {
-    builder
-        .actor::<map::ResolverMapActor>()
+/// As [`serve`], for a node that can copy sources.
+pub fn serve_with(node: NodeBuilder, sources: Sources) -> NodeBuilder {
+    node.actor::<map::ResolverMapActor>()
         .actor::<shard::ResolverShardActor>()
         .provide(resolvers::Resolvers::default())
         .provide(sources)
+        .before_stop(|services: Services| async move {
+            if let Ok(resolvers) = services.provided::<resolvers::Resolvers>() {
+                resolvers.leave().await;
+            }
+        })
 }
 
 #[cfg(test)]

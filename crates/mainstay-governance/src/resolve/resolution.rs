@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::entity::Entity;
-use super::resource::Resource;
+use super::physical_resource::PhysicalResource;
 
 /// Where an entity lives, as of a version. It can be kept, and sent along with a job: whoever carries out the job
 /// [checks](super::Guard) that it still holds.
@@ -12,7 +12,7 @@ pub struct Resolution {
     /// The logical partition that the entity is on.
     pub partition: u32,
     /// The resource that the partition is on.
-    pub resource: Resource,
+    pub resource: PhysicalResource,
     /// The version of the resolver's map as of which this is so.
     pub version: u64,
 }

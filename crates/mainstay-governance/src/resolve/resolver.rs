@@ -3,15 +3,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay::prelude::*;
+use mainstay::service::Services;
 
 use super::chart::PARTITIONS_MAX;
 use super::entity::{Entity, checked};
 use super::guard::Guard;
 use super::map::ResolverMapRef;
 use super::moved::Moved;
+use super::physical_resource::PhysicalResource;
 use super::policy::Policy;
 use super::resolution::Resolution;
-use super::resource::Resource;
+use super::resolvers::Resolvers;
 use super::settings::ResolverSettings;
 use super::shard::{Placing, ResolverShardRef, shard_id, shard_index};
 use super::sight::Pass;
@@ -47,12 +49,25 @@ impl fmt::Debug for Resolver {
 
 impl Resolver {
     /// Opens the resolver of a name, which is made if there is none. The node must serve the resolver's actors: see
-    /// [`register`](super::register).
+    /// [`serve`](super::serve).
+    ///
+    /// Opened from a [node](mainstay::Node) it is a holder of its own, until its last clone is dropped. Opened from the context
+    /// of an actor, a service or a worker it is shared by all of that node who open it with the same settings, however many
+    /// they are, and is a holder for as long as the node runs.
     ///
     /// # Errors
     /// `Invalid` for settings or a name that cannot be, and for another number of shards than the resolver has;
     /// `NotFound` if its actors are not served; `Overloaded` above [`HOLDERS_MAX`](super::HOLDERS_MAX); those of a call.
-    pub async fn open(node: &impl Reach, name: &str, settings: ResolverSettings) -> Result<Self> {
+    pub async fn open(from: &impl Reach, name: &str, settings: ResolverSettings) -> Result<Self> {
+        let services = from.services();
+        match services.provided::<Resolvers>() {
+            Ok(resolvers) if from.is_inside() => resolvers.open(services, name, settings).await,
+            _ => Self::open_own(services, name, settings).await,
+        }
+    }
+
+    /// Opens the resolver of a name as a holder of its own.
+    pub(super) async fn open_own(services: &Services, name: &str, settings: ResolverSettings) -> Result<Self> {
         settings.check()?;
         if name.is_empty() || name.len() > RESOLVER_NAME_BYTES_MAX {
             return Err(Error::invalid(format!(
@@ -60,10 +75,13 @@ impl Resolver {
                 name.len()
             )));
         }
-        let map: ResolverMapRef = node.services().actor(name)?;
-        let shards = (0..settings.shards).map(|index| node.services().actor(shard_id(name, index)));
+        let map: ResolverMapRef = services.actor(name)?;
+        let shards = (0..settings.shards).map(|index| services.actor(shard_id(name, index)));
         let shards = shards.collect::<Result<_>>()?;
         let view = View::attach(map.clone(), settings.lease, settings.shards, settings.remembered_max).await?;
+        if let Ok(resolvers) = services.provided::<Resolvers>() {
+            resolvers.note(&view);
+        }
         Ok(Self { name: name.into(), settings: Arc::new(settings), map, shards, view })
     }
 
@@ -194,12 +212,13 @@ impl Resolver {
     }
 
     /// Adds a resource with logical partitions of its own, to which the policy places entities from now on; what lives
-    /// elsewhere stays there. One of the same name gets what is new, and is not drained any more.
+    /// elsewhere stays there. One of the same name gets what is new, and is not drained any more. Partitions that were moved
+    /// away from it are not made up for.
     ///
     /// # Errors
     /// `Invalid` for what cannot be a resource; `Overloaded` above [`RESOURCES_MAX`](super::RESOURCES_MAX) or
     /// [`PARTITIONS_MAX`]; those of a call.
-    pub async fn add_resource(&self, resource: Resource) -> Result<()> {
+    pub async fn add_resource(&self, resource: PhysicalResource) -> Result<()> {
         if resource.partitions as usize > PARTITIONS_MAX {
             return Err(Error::invalid(format!(
                 "{} partitions are more than a resolver can have: use 1 to {PARTITIONS_MAX} (PARTITIONS_MAX)",
@@ -227,7 +246,7 @@ impl Resolver {
         map.drain(resource.to_owned(), within_ms).await.map(drop)
     }
 
-    /// Forgets a resource that was drained.
+    /// Forgets a resource that was drained. A source that still names it adds it anew.
     ///
     /// # Errors
     /// `Conflict` while anything lives on it; `NotFound`; those of a call.
@@ -239,7 +258,7 @@ impl Resolver {
     ///
     /// # Errors
     /// Those of a call.
-    pub async fn resources(&self) -> Result<Vec<(Resource, Vec<u32>)>> {
+    pub async fn resources(&self) -> Result<Vec<(PhysicalResource, Vec<u32>)>> {
         let chart = self.map.chart().await?;
         let partitions = |name: &str| {
             (0..).zip(&chart.partitions).filter(|(_, seat)| seat.resource == name).map(|(number, _)| number).collect()

@@ -1,18 +1,21 @@
-use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Arc, Weak};
 
-use mainstay::{Context, Result, WorkerContext};
-use tokio::sync::Mutex;
+use futures_util::future::join_all;
+use mainstay::Result;
+use mainstay::service::Services;
 
 use super::resolver::Resolver;
 use super::settings::ResolverSettings;
-use crate::reach::Reach;
+use super::view::View;
 
-/// The resolvers that the actors and workers of one node share: each is a holder, and a holder for every actor would be
-/// too many. [`register`](super::register) provides it.
+/// The resolvers of one node: those that its actors, services and workers share, because each is a holder, and a holder for
+/// every actor would be too many; and all holders, to leave in order. [`serve`](super::serve) provides it.
 #[derive(Default)]
 pub(super) struct Resolvers {
-    open: Mutex<BTreeMap<String, Resolver>>,
+    /// By name and settings, of which there are few.
+    shared: tokio::sync::Mutex<Vec<(String, ResolverSettings, Resolver)>>,
+    holders: parking_lot::Mutex<Vec<Weak<View>>>,
 }
 
 impl fmt::Debug for Resolvers {
@@ -22,32 +25,28 @@ impl fmt::Debug for Resolvers {
 }
 
 impl Resolvers {
-    async fn open(&self, reach: &impl Reach, name: &str, settings: ResolverSettings) -> Result<Resolver> {
-        let mut open = self.open.lock().await;
-        if let Some(resolver) = open.get(name) {
+    /// The resolver of a name, which is opened by the first who asks for it with these settings.
+    pub(super) async fn open(&self, services: &Services, name: &str, settings: ResolverSettings) -> Result<Resolver> {
+        let mut shared = self.shared.lock().await;
+        let known = shared.iter().find(|(known, theirs, _)| known == name && *theirs == settings);
+        if let Some((_, _, resolver)) = known {
             return Ok(resolver.clone());
         }
-        let resolver = Resolver::open(reach, name, settings).await?;
-        open.insert(name.to_owned(), resolver.clone());
+        let resolver = Resolver::open_own(services, name, settings.clone()).await?;
+        shared.push((name.to_owned(), settings, resolver.clone()));
         Ok(resolver)
     }
-}
 
-impl Resolver {
-    /// The resolver of a name that the actors of this node share, for use in one of them: opened by the first who asks,
-    /// with the settings that this one gives.
-    ///
-    /// # Errors
-    /// As [`open`](Resolver::open).
-    pub async fn of_actor(ctx: &Context, name: &str, settings: ResolverSettings) -> Result<Self> {
-        ctx.provided::<Resolvers>()?.open(ctx, name, settings).await
+    /// Takes note of a holder.
+    pub(super) fn note(&self, view: &Arc<View>) {
+        let mut holders = self.holders.lock();
+        holders.retain(|holder| holder.strong_count() > 0);
+        holders.push(Arc::downgrade(view));
     }
 
-    /// As [`of_actor`](Resolver::of_actor), in a worker.
-    ///
-    /// # Errors
-    /// As [`open`](Resolver::open).
-    pub async fn of_worker(ctx: &WorkerContext, name: &str, settings: ResolverSettings) -> Result<Self> {
-        ctx.provided::<Resolvers>()?.open(ctx, name, settings).await
+    /// Gives the leases of all holders back, because the node is about to stop.
+    pub(super) async fn leave(&self) {
+        let holders: Vec<Arc<View>> = self.holders.lock().iter().filter_map(Weak::upgrade).collect();
+        join_all(holders.iter().map(|view| view.leave())).await;
     }
 }

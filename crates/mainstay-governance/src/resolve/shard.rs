@@ -20,6 +20,9 @@ pub(super) const PLACED_TOGETHER_MAX: usize = 1024;
 /// How many entities may wait until their moves are announced.
 const UNANNOUNCED_MAX: usize = 4 * PLACED_TOGETHER_MAX;
 
+/// How many may wait until a move is known.
+const MOVES_WAITING_MAX: usize = 4096;
+
 /// The reminder that makes a move known even if whoever asked for it, and the process that it ran in, are gone.
 const ANNOUNCE: &str = "announce";
 
@@ -33,7 +36,7 @@ pub(crate) enum Placing {
     Assign,
     /// It is known.
     Move,
-    /// Whether it is known or not.
+    /// Whether it is known or not, unless the resource was drained.
     Adopt,
 }
 
@@ -109,6 +112,12 @@ impl ResolverShard for ResolverShardActor {
     }
 
     async fn place(&mut self, places: Vec<(Entity, String)>, placing: Placing) -> Result<Deferred<()>> {
+        self.waiting.retain(|(_, responder)| !responder.is_abandoned());
+        if self.waiting.len() >= MOVES_WAITING_MAX {
+            let text =
+                format!("{MOVES_WAITING_MAX} wait for moves of {} to be known already: wait for some", self.ctx.id());
+            return Err(Error::new(ErrorKind::Overloaded, text));
+        }
         // Of now: what is moved is to go where there is room now.
         self.chart = None;
         let chart = self.chart().await?;
@@ -176,6 +185,8 @@ impl ResolverShardActor {
         let is_there = known.and_then(|partition| chart.resource_of(partition)).is_some_and(|it| it.name == resource);
         match known {
             _ if is_there => return Ok(()),
+            // What a source says of it was true before it was drained.
+            _ if placing == Placing::Adopt && chart.is_draining(resource) => return Ok(()),
             None if placing == Placing::Move => {
                 return Err(Error::new(
                     ErrorKind::NotFound,

@@ -9,7 +9,7 @@ use mainstay::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use super::entity::{Entity, checked};
-use super::resource::Resource;
+use super::physical_resource::PhysicalResource;
 
 /// How long a source may take to load its catalog.
 pub const SOURCE_LOAD_TIME_MAX: Duration = Duration::from_secs(30);
@@ -28,10 +28,14 @@ pub trait ResolutionSource: Send + Sync + 'static {
 }
 
 /// What a source says. Resources that it does not name stay, and so do entities: it adds and moves, and removes nothing.
+///
+/// A resource that was [drained](super::Resolver::drain_resource) stays drained whatever a source says of it, and of what is
+/// on it, until it is [added](super::Resolver::add_resource) again by hand. One that was removed is new when a source names it:
+/// take it out of the source first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Catalog {
     /// The resources that there are to be.
-    pub resources: Vec<Resource>,
+    pub resources: Vec<PhysicalResource>,
     /// Which resource each of these entities is to be on.
     pub entities: Vec<(Entity, String)>,
 }
@@ -48,7 +52,7 @@ impl Catalog {
                 ),
             ));
         }
-        self.resources.iter().try_for_each(Resource::check)?;
+        self.resources.iter().try_for_each(PhysicalResource::check)?;
         self.entities.iter().try_for_each(|(entity, _)| checked(entity.clone()).map(drop))
     }
 }
@@ -63,7 +67,7 @@ pub struct SourceStatus {
 }
 
 /// The sources of this process, by the names of their resolvers: given to a node by
-/// [`register_with`](super::register_with).
+/// [`serve_with`](super::serve_with).
 #[derive(Default)]
 pub struct Sources {
     by_resolver: BTreeMap<String, Arc<dyn AnySource>>,
@@ -86,7 +90,7 @@ impl Sources {
         self.by_resolver.get(resolver).cloned().map(Loading).ok_or_else(|| {
             Error::new(
                 ErrorKind::NotFound,
-                format!("resolver {resolver:?} has no source: give it one by `Sources::with` and `register_with`"),
+                format!("resolver {resolver:?} has no source: give it one by `Sources::with` and `serve_with`"),
             )
         })
     }

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use mainstay::{Error, ErrorKind, Result};
 
 use super::entity::{Entity, spread};
-use super::resource::Resource;
+use super::physical_resource::PhysicalResource;
 
 /// Which resource of a region an entity lives on, by arithmetic alone: nothing is asked, kept or shared, and whoever asks
 /// with the same resources gets the same answer.
@@ -12,12 +12,12 @@ use super::resource::Resource;
 /// can be moved: other resources, or another order of them, are other answers. A [`Resolver`](super::Resolver) can.
 ///
 /// ```
-/// use mainstay_governance::resolve::{Resource, StaticResolver};
+/// use mainstay_governance::resolve::{PhysicalResource, StaticResolver};
 ///
 /// let resolver = StaticResolver::new([
-///     Resource::new("eu-1").in_region("eu"),
-///     Resource::new("eu-2").in_region("eu"),
-///     Resource::new("us-1").in_region("us"),
+///     PhysicalResource::new("eu-1").in_region("eu"),
+///     PhysicalResource::new("eu-2").in_region("eu"),
+///     PhysicalResource::new("us-1").in_region("us"),
 /// ])?;
 /// assert_eq!(resolver.resolve(6, "eu")?.name, "eu-1");
 /// assert_eq!(resolver.resolve(-1, "eu")?.name, "eu-2");
@@ -27,7 +27,7 @@ use super::resource::Resource;
 /// ```
 #[derive(Debug, Clone)]
 pub struct StaticResolver {
-    regions: BTreeMap<String, Vec<Resource>>,
+    regions: BTreeMap<String, Vec<PhysicalResource>>,
 }
 
 impl StaticResolver {
@@ -35,8 +35,8 @@ impl StaticResolver {
     ///
     /// # Errors
     /// `Invalid` for a resource that cannot be, or two of one name.
-    pub fn new(resources: impl IntoIterator<Item = Resource>) -> Result<Self> {
-        let mut regions = BTreeMap::<String, Vec<Resource>>::new();
+    pub fn new(resources: impl IntoIterator<Item = PhysicalResource>) -> Result<Self> {
+        let mut regions = BTreeMap::<String, Vec<PhysicalResource>>::new();
         for resource in resources {
             resource.check()?;
             if regions.values().flatten().any(|known| known.name == resource.name) {
@@ -51,7 +51,7 @@ impl StaticResolver {
     ///
     /// # Errors
     /// `NotFound` for a region without resources.
-    pub fn resolve(&self, entity: impl Into<Entity>, region: &str) -> Result<&Resource> {
+    pub fn resolve(&self, entity: impl Into<Entity>, region: &str) -> Result<&PhysicalResource> {
         let entity = entity.into();
         let resources = self.regions.get(region).map_or(&[][..], Vec::as_slice);
         let index = match &entity {
@@ -76,8 +76,8 @@ mod tests {
     use super::*;
 
     fn resolver() -> StaticResolver {
-        let eu = (0..4).map(|number| Resource::new(format!("eu-{number}")).in_region("eu"));
-        let us = (0..3).map(|number| Resource::new(format!("us-{number}")).in_region("us"));
+        let eu = (0..4).map(|number| PhysicalResource::new(format!("eu-{number}")).in_region("eu"));
+        let us = (0..3).map(|number| PhysicalResource::new(format!("us-{number}")).in_region("us"));
         StaticResolver::new(eu.chain(us)).unwrap()
     }
 
@@ -102,7 +102,8 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_named() {
-        let twice = StaticResolver::new([Resource::new("a"), Resource::new("a").in_region("eu")]).unwrap_err();
+        let twice =
+            StaticResolver::new([PhysicalResource::new("a"), PhysicalResource::new("a").in_region("eu")]).unwrap_err();
         assert!(twice.to_string().contains("two resources \"a\""));
         assert_eq!(StaticResolver::new([]).unwrap().resolve(1, "").unwrap_err().kind(), ErrorKind::NotFound);
     }

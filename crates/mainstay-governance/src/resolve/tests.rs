@@ -15,10 +15,10 @@ use super::*;
 const LEASE: Duration = Duration::from_secs(3);
 
 async fn start() -> (TestNode, Resolver) {
-    let node = TestNode::start(register).await.unwrap();
+    let node = TestNode::start(serve).await.unwrap();
     let users = open(&node).await;
-    users.add_resource(Resource::new("db1").with_partitions(2)).await.unwrap();
-    users.add_resource(Resource::new("db2").with_partitions(2)).await.unwrap();
+    users.add_resource(PhysicalResource::new("db1").with_partitions(2)).await.unwrap();
+    users.add_resource(PhysicalResource::new("db2").with_partitions(2)).await.unwrap();
     users.assign(7, "db1").await.unwrap();
     (node, users)
 }

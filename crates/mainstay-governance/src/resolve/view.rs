@@ -29,8 +29,15 @@ pub(super) struct View {
     sight: RwLock<Sight>,
     memory: Mutex<Memory<Entity, u32>>,
     /// One at a time renews, and those who come meanwhile find it done.
-    renewing: tokio::sync::Mutex<()>,
+    renewing: tokio::sync::Mutex<Standing>,
     bell: Arc<Notify>,
+}
+
+/// Whether a view is a holder, or was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Holder,
+    Gone,
 }
 
 impl View {
@@ -54,7 +61,7 @@ impl View {
             map,
             sight: RwLock::new(Sight::new(chart, asked + lease, bell.clone())),
             memory: Mutex::new(Memory::new(remembered_max)),
-            renewing: tokio::sync::Mutex::new(()),
+            renewing: tokio::sync::Mutex::new(Standing::Holder),
             bell,
         });
         tokio::spawn(keep(Arc::downgrade(&view), events, Leaving::of(&view)));
@@ -119,7 +126,10 @@ impl View {
 
     /// Renews the lease, takes over what has changed and says so.
     pub(super) async fn renew(&self) -> Result<()> {
-        let _alone = self.renewing.lock().await;
+        let standing = self.renewing.lock().await;
+        if *standing == Standing::Gone {
+            return Err(Error::fatal("the node of this resolver has stopped, or is about to: open it on another node"));
+        }
         for _ in 0..RENEWALS_IN_A_ROW_MAX {
             let asked = Instant::now();
             let report = {
@@ -155,6 +165,21 @@ impl View {
             // Once more, which tells the map that it was heard.
         }
         Ok(())
+    }
+
+    /// Begins nothing any more and gives the lease back, so that nobody waits for it to run out. Who has calls under way
+    /// keeps it: they may be waited for.
+    pub(super) async fn leave(&self) {
+        let mut standing = self.renewing.lock().await;
+        *standing = Standing::Gone;
+        let is_idle = {
+            let mut sight = self.sight.write();
+            sight.valid_until = Instant::now();
+            sight.busy().is_empty()
+        };
+        if is_idle && let Err(error) = self.map.detach(self.holder.clone()).await {
+            tracing::warn!(?error, "the lease on a resolver's map could not be given back and runs out");
+        }
     }
 }
 

@@ -362,3 +362,23 @@ async fn defect_3_5_an_item_is_encoded_once_however_full_the_line_is() {
     assert_eq!(line.status().await.unwrap().waiting, ITEMS);
     assert_eq!(ENCODED.load(Ordering::Relaxed), ITEMS);
 }
+
+#[tokio::test]
+async fn a_writer_that_hangs_is_given_up_and_its_items_are_written_again_once_each() {
+    let write_time_max = Duration::from_secs(30);
+    let ledger = Ledger::stalling(DurableSettings { write_time_max, ..DurableSettings::default() });
+    let node = start(&ledger).await;
+    append(&node, 0..1).await;
+    until(&node, || ledger.is_stalled()).await;
+    append(&node, 1..3).await;
+    node.advance(write_time_max).await;
+    until(&node, || ledger.writes().len() == 2).await;
+    let status = line(&node).status().await.unwrap();
+    assert_eq!((status.failures, status.waiting, status.dead_letters), (1, 3, 0));
+    assert!(status.last_error.unwrap().contains("took longer than write_time_max of 30s"));
+    ledger.permits.add_permits(2);
+    until(&node, || !ledger.is_stalled()).await;
+    line(&node).flush().await.unwrap();
+    assert_eq!(ledger.rows(), texts(0..3));
+    assert_eq!(line(&node).status().await.unwrap().failures, 0);
+}

@@ -39,6 +39,8 @@ struct Inner {
     panics: u64,
     /// What it never takes.
     poison: Option<i64>,
+    /// Never answers a write.
+    hangs: bool,
 }
 
 /// How long the table takes.
@@ -100,6 +102,9 @@ impl CacheSource for Table {
 
     async fn store(&self, batch: &[(i64, Option<String>)]) -> Result<()> {
         self.arrive().await?;
+        if self.inner.lock().hangs {
+            return std::future::pending().await;
+        }
         let mut inner = self.inner.lock();
         if let Some((key, _)) = batch.iter().find(|(key, _)| Some(*key) == inner.poison) {
             return Err(Error::invalid(format!("row {key} violates a constraint")));
@@ -118,7 +123,7 @@ impl CacheSource for Table {
 async fn start(settings: CacheSettings) -> (TestNode, Table, SmartCache<Table>) {
     let table = Table::default();
     let source = table.clone();
-    let node = TestNode::start(move |node| cache::register(node, source.clone(), settings.clone())).await.unwrap();
+    let node = TestNode::start(move |node| cache::serve(node, source.clone(), settings.clone())).await.unwrap();
     let cache = SmartCache::open(&*node).unwrap();
     (node, table, cache)
 }

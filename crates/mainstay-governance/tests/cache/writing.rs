@@ -1,7 +1,12 @@
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use mainstay::prelude::*;
-use mainstay_governance::cache::{CacheSettings, SmartCache, WriteMode};
+use mainstay::testkit::TestNode;
+use mainstay_governance::cache::{self, CacheSettings, FLUSHES_WAITING_MAX, SmartCache, WriteMode};
+use parking_lot::Mutex;
 
 use super::{DOWN, LATENCY, Table, start, text};
 
@@ -192,4 +197,31 @@ async fn a_key_that_is_written_while_it_is_on_its_way_is_written_again() {
     assert_eq!(cache.get(&1).await.unwrap(), text("second"));
     node.advance(3 * GATHER).await;
     assert_eq!(table.row(1), text("second"));
+}
+
+#[tokio::test]
+async fn writes_through_that_wait_for_what_was_buffered_are_bounded() {
+    const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+    let table = Table::default();
+    table.inner.lock().hangs = true;
+    let settings = Arc::new(Mutex::new(CacheSettings { source_timeout: DAY, ..behind() }));
+    let (source, given) = (table.clone(), settings.clone());
+    let mut node = TestNode::start(move |node| cache::serve(node, source.clone(), given.lock().clone())).await.unwrap();
+    SmartCache::<Table>::open(&*node).unwrap().put(1, "buffered".into()).await.unwrap();
+    settings.lock().writes = WriteMode::Through;
+    node.kill().await.unwrap();
+
+    let cache = SmartCache::<Table>::open(&*node).unwrap();
+    let mut writes = FuturesUnordered::new();
+    for number in 0..=FLUSHES_WAITING_MAX {
+        writes.push(spawn_put(&cache, 1, "through"));
+        if number % 64 == 0 {
+            // So that the mailbox of the shard is not what is full.
+            node.advance(Duration::from_millis(1)).await;
+        }
+    }
+    let refusal = writes.next().await.unwrap().unwrap().unwrap_err();
+    assert_eq!(refusal.kind(), ErrorKind::Overloaded);
+    assert!(refusal.to_string().contains("FLUSHES_WAITING_MAX"), "{refusal}");
+    assert_eq!((writes.len(), table.row(1)), (FLUSHES_WAITING_MAX, None));
 }

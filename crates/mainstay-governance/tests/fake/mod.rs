@@ -15,6 +15,9 @@ use tokio::time::sleep;
 /// How long it takes to open and to close.
 const OPENING: Duration = Duration::from_millis(3);
 
+/// How long it takes what was given up half way to go.
+const LEAVING: Duration = Duration::from_millis(200);
+
 /// What is outside of the node, and outlives it.
 #[derive(Clone, Default)]
 pub(crate) struct World(Arc<Mutex<Inner>>);
@@ -31,6 +34,9 @@ struct Inner {
     highest: BTreeMap<String, Fence>,
     openings: Vec<(String, Fence)>,
     failing_openings: u32,
+    hanging_openings: u32,
+    /// Half open, by an opening that was given up.
+    left_behind: BTreeSet<String>,
     sick: BTreeSet<String>,
     done: Vec<(String, u64)>,
     violations: Vec<String>,
@@ -53,6 +59,11 @@ impl World {
 
     pub(crate) fn fail_openings(&self, openings: u32) {
         self.0.lock().failing_openings = openings;
+    }
+
+    /// So many openings get half way, and hang.
+    pub(crate) fn hang_openings(&self, openings: u32) {
+        self.0.lock().hanging_openings = openings;
     }
 
     /// Checks and jobs of a key fail from now on, or not any more.
@@ -153,14 +164,9 @@ pub(crate) enum Job {
     Hang,
 }
 
-impl Resource for Fake {
-    const NAME: &'static str = "fake";
-    type Handle = Real;
-    type Job = Job;
-    type Reply = u64;
-
-    async fn open(&self, opening: &Opening) -> Result<Real> {
-        sleep(OPENING).await;
+impl Fake {
+    /// Opens it; `None` if it gets half way only.
+    fn open_now(&self, opening: &Opening) -> Result<Option<Real>> {
         let Opening { key, fence, .. } = opening.clone();
         let mut inner = self.world.0.lock();
         inner.openings.push((key.clone(), fence));
@@ -173,7 +179,27 @@ impl Resource for Fake {
             inner.violations.push(format!("{key} is open with {other} and with {fence}"));
         }
         inner.check_cap(&key);
-        Ok(Real { world: self.world.clone(), process: inner.process, key, fence })
+        if inner.hanging_openings > 0 {
+            inner.hanging_openings -= 1;
+            inner.left_behind.insert(key);
+            return Ok(None);
+        }
+        Ok(Some(Real { world: self.world.clone(), process: inner.process, key, fence }))
+    }
+}
+
+impl Resource for Fake {
+    const NAME: &'static str = "fake";
+    type Handle = Real;
+    type Job = Job;
+    type Reply = u64;
+
+    async fn open(&self, opening: &Opening) -> Result<Real> {
+        sleep(OPENING).await;
+        match self.open_now(opening)? {
+            Some(real) => Ok(real),
+            None => std::future::pending().await,
+        }
     }
 
     async fn run(&self, real: &mut Real, job: Job) -> Result<u64> {
@@ -207,6 +233,15 @@ impl Resource for Fake {
     async fn close(&self, real: Real) {
         sleep(OPENING).await;
         drop(real);
+    }
+
+    async fn gone(&self, opening: &Opening) {
+        if self.world.0.lock().left_behind.contains(&opening.key) {
+            sleep(LEAVING).await;
+            let mut inner = self.world.0.lock();
+            inner.left_behind.remove(&opening.key);
+            inner.open.remove(&opening.key);
+        }
     }
 
     fn owner_settings(&self) -> OwnerSettings {

@@ -12,7 +12,7 @@ use super::start;
 const LIMIT: u64 = 10;
 
 async fn open(node: &TestNode) -> ConcurrencyLimiter {
-    ConcurrencyLimiter::open(&**node, "queries", LIMIT, LimiterSettings::default()).await.unwrap()
+    ConcurrencyLimiter::open(&**node, "queries", LIMIT).await.unwrap()
 }
 
 /// How many are at it, and the most that were.
@@ -160,7 +160,7 @@ async fn a_limit_is_changed_while_it_is_used() {
 async fn who_goes_away_while_waiting_leaves_nothing_behind_and_bounds_hold() {
     let node = start().await;
     let settings = LimiterSettings { waiting_max: 1, ..LimiterSettings::default() };
-    let limiter = ConcurrencyLimiter::open(&*node, "queries", LIMIT, settings).await.unwrap();
+    let limiter = ConcurrencyLimiter::open_with(&*node, "queries", LIMIT, settings).await.unwrap();
     let all = limiter.acquire(LIMIT).await.unwrap();
     limiter.acquire_within(1, Duration::from_millis(5)).await.unwrap_err();
     let waiting = {
@@ -177,8 +177,5 @@ async fn who_goes_away_while_waiting_leaves_nothing_behind_and_bounds_hold() {
     let other = open(&node).await;
     drop(limiter);
     drop(other.acquire(LIMIT).await.unwrap());
-    assert_eq!(
-        ConcurrencyLimiter::open(&*node, "none", 0, LimiterSettings::default()).await.unwrap_err().kind(),
-        ErrorKind::Invalid
-    );
+    assert_eq!(ConcurrencyLimiter::open(&*node, "none", 0).await.unwrap_err().kind(), ErrorKind::Invalid);
 }

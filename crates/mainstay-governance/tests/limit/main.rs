@@ -15,5 +15,5 @@ use mainstay::testkit::TestNode;
 use mainstay_governance::limit;
 
 async fn start() -> TestNode {
-    TestNode::start(limit::register).await.unwrap()
+    TestNode::start(limit::serve).await.unwrap()
 }

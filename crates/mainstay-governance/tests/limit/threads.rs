@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mainstay::prelude::*;
-use mainstay_governance::limit::{self, ConcurrencyLimiter, LimiterSettings, RateLimit, RateLimiter};
+use mainstay_governance::limit::{self, ConcurrencyLimiter, RateLimit, RateLimiter};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 const LIMIT: u64 = 5;
 
 async fn start(folder: &tempfile::TempDir) -> Node {
-    limit::register(Node::builder().isolated().data_dir(folder.path())).start().await.unwrap()
+    limit::serve(Node::builder().isolated().data_dir(folder.path())).start().await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -21,7 +21,7 @@ async fn the_cap_holds_on_several_threads_and_everybody_is_served() {
     let out = Arc::new(AtomicU64::new(0));
     let mut tasks = Vec::new();
     for _ in 0..3 {
-        let limiter = ConcurrencyLimiter::open(&node, "q", LIMIT, LimiterSettings::default()).await.unwrap();
+        let limiter = ConcurrencyLimiter::open(&node, "q", LIMIT).await.unwrap();
         for number in 0..300 {
             let (limiter, out) = (limiter.clone(), out.clone());
             tasks.push(tokio::spawn(async move {

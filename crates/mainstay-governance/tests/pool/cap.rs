@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use mainstay::prelude::*;
 use mainstay_governance::pool::{Pick, PoolMember};
 use tokio::task::JoinHandle;
@@ -254,5 +255,32 @@ async fn a_size_that_is_asked_for_meanwhile_wins_and_who_asked_before_is_told() 
     for size in [0, 1025] {
         assert_eq!(pool.resize(size).await.unwrap_err().kind(), ErrorKind::Invalid);
     }
+    world.assert_sane();
+}
+
+#[tokio::test]
+async fn openings_that_are_given_up_half_way_count_until_they_are_gone() {
+    let world = World::default();
+    let (_node, pool) = start_pool(&world, of_size(3)).await;
+    world.cap(3);
+    world.hang_openings(3);
+    let jobs = (0..30).map(|number| pool.run(Job::Note(number)));
+    for done in join_all(jobs).await {
+        done.unwrap();
+    }
+    until(|| world.open().len() == 3).await;
+    world.assert_sane();
+
+    pool.resize(1).await.unwrap();
+    world.cap(1);
+    world.hang_openings(2);
+    pool.resize(3).await.unwrap();
+    world.cap(3);
+    let unlucky = pool.with_timeout(Duration::from_secs(1));
+    join_all((0..9).map(|number| unlucky.run(Job::Note(100 + number)))).await;
+    assert_eq!(world.open().len(), 3, "two of them are half open");
+    pool.resize(1).await.unwrap();
+    world.cap(1);
+    pool.run(Job::Note(200)).await.unwrap();
     world.assert_sane();
 }

@@ -5,7 +5,7 @@ use mainstay::prelude::*;
 use mainstay_governance::pool::{Coordination, LeaseSettings, PoolCoordinator, PoolMember, PoolSettings, Priority};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::fake::{Fake, Job, World, until};
 use crate::{Pool, of_size, open, start_pool};
@@ -130,6 +130,28 @@ async fn a_line_that_is_full_refuses_and_who_has_left_it_makes_room() {
     drop(lease);
     pool.run(Job::Note(2)).await.unwrap();
     assert_eq!(world.numbers(), [2]);
+}
+
+#[tokio::test]
+async fn who_stops_waiting_gives_up_the_place_in_line_at_once() {
+    let world = World::default();
+    let (_node, pool) = start_pool(&world, leased(1)).await;
+    let (lease, order) = (pool.lease().await.unwrap(), Arc::default());
+    let patient = pool.with_timeout(LONG * 100);
+    let mut callers = Vec::new();
+    for _ in 0..49 {
+        callers.push(ask(&patient, "gone", &order).await);
+    }
+    let last = ask(&patient, "last", &order).await;
+    let begun = Instant::now();
+    callers.iter().for_each(JoinHandle::abort);
+    while pool.status().await.unwrap().waiting > 1 {
+        assert!(begun.elapsed() < LONG, "their places are taken until their deadline");
+        sleep(Duration::from_millis(1)).await;
+    }
+    drop(lease);
+    last.await.unwrap();
+    assert_eq!(*order.lock(), ["last"]);
 }
 
 #[tokio::test]

@@ -33,5 +33,5 @@ async fn open(node: &TestNode) -> Pool {
 }
 
 fn of_size(size: u32) -> PoolSettings {
-    PoolSettings { size, ..PoolSettings::default() }
+    PoolSettings { initial_size: size, ..PoolSettings::default() }
 }

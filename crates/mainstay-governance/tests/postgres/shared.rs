@@ -20,6 +20,7 @@ pub(crate) struct Database {
     pub(crate) app: String,
     /// Somebody who may look at and do everything.
     pub(crate) admin: Client,
+    admin_at: String,
 }
 
 impl Database {
@@ -30,11 +31,36 @@ impl Database {
         let everywhere = connect(&server.connection_string()).await.unwrap();
         everywhere.batch_execute(&format!("CREATE ROLE {name} LOGIN")).await.unwrap();
         everywhere.batch_execute(&format!("CREATE DATABASE {name} OWNER {name} TEMPLATE template0")).await.unwrap();
-        let admin = connect(&format!("{} dbname={name}", server.connection_string())).await.unwrap();
+        let admin_at = format!("{} dbname={name}", server.connection_string());
+        let admin = connect(&admin_at).await.unwrap();
         admin.batch_execute(&format!("GRANT ALL ON SCHEMA public TO {name}")).await.unwrap();
         let app = format!("{} dbname={name}", server.connection_string_of(name));
         admin.batch_execute(&format!("SET ROLE {name}")).await.unwrap();
-        Self { app, admin }
+        Self { app, admin, admin_at }
+    }
+
+    /// Lets nobody use a table until what it returns is dropped. Of somebody else than `admin`, because a transaction sees the
+    /// list of sessions as it was; and of one who is not counted with the tables under test.
+    pub(crate) async fn lock(&self, table: &str) -> Client {
+        let admin = connect(&self.admin_at).await.unwrap();
+        let lock = format!("BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE");
+        admin.batch_execute(&lock).await.unwrap();
+        admin
+    }
+
+    /// Returns when somebody waits for a table.
+    pub(crate) async fn until_waiting(&self, table: &str) {
+        let waiting = format!("SELECT count(*) FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted");
+        while self.count(&waiting).await == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Has the database take no more than so many sessions of the tables under test.
+    pub(crate) async fn set_limit(&self, sessions: u32) {
+        let role: String = self.admin.query_one("SELECT current_user::text", &[]).await.unwrap().get(0);
+        let limit = format!("RESET ROLE; ALTER ROLE {role} CONNECTION LIMIT {sessions}; SET ROLE {role}");
+        self.run(&limit).await;
     }
 
     /// Runs statements.

@@ -5,7 +5,6 @@ use mainstay_governance::owner::{Fence, Opening, Resource as _};
 use mainstay_governance::sink::postgres::{PostgresSession, PostgresTable, Row, Values};
 use serde::{Deserialize, Serialize};
 
-use crate::server::connect;
 use crate::shared::Database;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -203,18 +202,84 @@ async fn a_session_shows_whose_it_is_and_is_gone_when_closed_or_dropped() {
 async fn the_server_notices_that_a_client_is_gone_while_it_works_for_it() {
     let (database, [_, keyed]) = both("noticed").await;
     let mut session = open(&keyed, 1).await;
-    // By somebody else, because a transaction sees the list of sessions as it was.
-    let lock = connect(&database.app).await.unwrap();
-    lock.batch_execute("BEGIN; LOCK TABLE notes IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    let batch = tokio::spawn(async move { keyed.run(&mut session, notes(0..3)).await });
-    let waiting = "SELECT count(*) FROM pg_locks WHERE relation = 'notes'::regclass AND NOT granted";
-    while database.count(waiting).await != 1 {
-        tokio::task::yield_now().await;
+    let lock = database.lock("notes").await;
+    let mut batch = Box::pin(async move { keyed.run(&mut session, notes(0..3)).await });
+    tokio::select! {
+        _ = &mut batch => panic!("the table is locked"),
+        () = database.until_waiting("notes") => {}
     }
-    batch.abort();
+    // Where there is no runtime, nobody is left to see the session out: as in a process that has died.
+    std::thread::scope(|scope| scope.spawn(|| drop(batch)).join()).unwrap();
     database.until_sessions(0).await;
-    lock.batch_execute("COMMIT").await.unwrap();
+    drop(lock);
     assert_eq!(stored(&database).await, [], "nobody waits for the batch any more");
+}
+
+#[tokio::test]
+async fn what_is_given_up_is_gone_before_the_next_opening_and_never_one_too_many() {
+    let (database, tables) = both("givenup").await;
+    plain_and_closed(&tables[0]).await;
+    database.set_limit(1).await;
+    let mut fence = 1;
+    for table in &tables {
+        for locked in ["mainstay_fences", "notes"] {
+            // The server is busy with what waits for this, and so would not notice for long that nobody wants it any more.
+            let lock = database.lock(locked).await;
+            fence += 1;
+            let work = async {
+                let mut session = open(table, fence).await;
+                table.run(&mut session, notes(0..3)).await
+            };
+            tokio::select! {
+                _ = work => panic!("{locked} is locked"),
+                () = database.until_waiting(locked) => {}
+            }
+            table.gone(&opening(fence)).await;
+            assert_eq!(database.sessions().await, 0, "{locked} is locked, and nobody waits for it");
+            drop(lock);
+        }
+        // A batch that is given up is as good as an opening.
+        fence += 1;
+        let mut session = open(table, fence).await;
+        let lock = database.lock("notes").await;
+        tokio::select! {
+            _ = table.run(&mut session, notes(0..3)) => panic!("the table is locked"),
+            () = database.until_waiting("notes") => {}
+        }
+        table.close(session).await;
+        assert_eq!(database.sessions().await, 0, "closed is closed");
+        drop(lock);
+        fence += 1;
+        table.close(open(table, fence).await).await;
+    }
+    assert_eq!(stored(&database).await, []);
+}
+
+#[tokio::test]
+async fn an_opening_can_be_given_up_at_any_moment() {
+    let (database, [_, keyed]) = both("anymoment").await;
+    database.set_limit(1).await;
+    for (fence, moment) in (1..).step_by(2).zip((0..300).step_by(20)) {
+        let moment = async {
+            for _ in 0..moment {
+                tokio::task::yield_now().await;
+            }
+        };
+        let first = opening(fence);
+        tokio::select! {
+            biased;
+            opened = keyed.open(&first) => drop(opened.unwrap()),
+            () = moment => {}
+        }
+        // One more would be refused.
+        drop(open(&keyed, fence + 1).await);
+    }
+    keyed.gone(&opening(0)).await;
+    assert_eq!(database.sessions().await, 0);
+}
+
+async fn plain_and_closed(table: &PostgresTable<Note>) {
+    table.close(open(table, 1).await).await;
 }
 
 #[tokio::test]
@@ -239,7 +304,7 @@ async fn a_session_that_the_server_ends_is_to_be_opened_again_and_nothing_is_los
 #[tokio::test]
 async fn too_many_connections_may_pass() {
     let (database, [plain, _]) = both("crowded").await;
-    database.run("RESET ROLE; ALTER ROLE crowded CONNECTION LIMIT 1; SET ROLE crowded").await;
+    database.set_limit(1).await;
     let session = open(&plain, 1).await;
     let error = plain.open(&Opening::new("another", Fence::new(1))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Retry, "{error:?}");

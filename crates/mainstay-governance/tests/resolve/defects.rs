@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
-use mainstay_governance::resolve::{self, Policy, Resolver, ResolverSettings, Resource, StaticResolver};
+use mainstay_governance::resolve::{self, PhysicalResource, Policy, Resolver, ResolverSettings, StaticResolver};
 use serde::{Deserialize, Serialize};
 
 use super::{home, open, start, two_databases};
@@ -15,7 +15,9 @@ use super::{home, open, start, two_databases};
 #[test]
 fn static_resolver_answers_each_user_by_id_and_region_and_not_by_who_asked_first() {
     let resources = (0..2).flat_map(|server| {
-        (0..4).map(move |db| Resource::new(format!("SERVER_{server};DB_{db}")).in_region(format!("region {server}")))
+        (0..4).map(move |db| {
+            PhysicalResource::new(format!("SERVER_{server};DB_{db}")).in_region(format!("region {server}"))
+        })
     });
     let resolver = StaticResolver::new(resources).unwrap();
     let name = |user: i64, region: &str| resolver.resolve(user, region).unwrap().name.clone();
@@ -50,7 +52,7 @@ struct UserActor {
 
 impl Lifecycle for UserActor {
     async fn activate(&mut self) -> Result<()> {
-        self.resolver = Some(Resolver::of_actor(&self.ctx, "users", ResolverSettings::default()).await?);
+        self.resolver = Some(Resolver::open(&self.ctx, "users", ResolverSettings::default()).await?);
         Ok(())
     }
 }
@@ -72,7 +74,7 @@ impl User for UserActor {
 /// store it forgets.
 #[tokio::test]
 async fn user_that_is_moved_uses_its_new_resource_on_its_very_next_call() {
-    let mut node = TestNode::start(|node| resolve::register(node).actor::<UserActor>()).await.unwrap();
+    let mut node = TestNode::start(|node| resolve::serve(node).actor::<UserActor>()).await.unwrap();
     let users = two_databases(&node, Policy::Refuse).await;
     users.assign(23, "db1").await.unwrap();
     let user: UserRef = node.actor(23).unwrap();
@@ -128,7 +130,7 @@ async fn memory_of_a_holder_is_bounded_and_never_wrong() {
     let settings = ResolverSettings { policy: Policy::LeastLoaded, remembered_max: 8, ..ResolverSettings::default() };
     let users = Resolver::open(&*node, "users", settings).await.unwrap();
     for name in ["db1", "db2"] {
-        users.add_resource(Resource::new(name)).await.unwrap();
+        users.add_resource(PhysicalResource::new(name)).await.unwrap();
     }
     let mut places = Vec::new();
     for entity in 0..100 {

@@ -16,13 +16,13 @@ mod threads;
 use std::time::Duration;
 
 use mainstay::testkit::TestNode;
-use mainstay_governance::resolve::{self, Policy, Resolver, ResolverSettings, Resource};
+use mainstay_governance::resolve::{self, PhysicalResource, Policy, Resolver, ResolverSettings};
 
 /// A deadline that is not to be reached.
 const LONG: Duration = Duration::from_secs(60);
 
 async fn start() -> TestNode {
-    TestNode::start(resolve::register).await.unwrap()
+    TestNode::start(resolve::serve).await.unwrap()
 }
 
 async fn open(node: &TestNode, policy: Policy) -> Resolver {
@@ -34,7 +34,7 @@ async fn open(node: &TestNode, policy: Policy) -> Resolver {
 async fn two_databases(node: &TestNode, policy: Policy) -> Resolver {
     let users = open(node, policy).await;
     for name in ["db1", "db2"] {
-        users.add_resource(Resource::new(name).with_partitions(4)).await.unwrap();
+        users.add_resource(PhysicalResource::new(name).with_partitions(4)).await.unwrap();
     }
     users
 }

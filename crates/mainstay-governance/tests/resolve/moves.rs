@@ -4,9 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mainstay::prelude::*;
-use mainstay_governance::resolve::{Moved, Policy, Resolver, Ticket};
+use mainstay::testkit::TestNode;
+use mainstay_governance::resolve::{self, HOLDERS_MAX, Moved, Policy, Resolver, ResolverSettings, Ticket};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::{LONG, home, open, start, two_databases};
 
@@ -215,4 +217,72 @@ async fn nothing_begins_under_the_old_resolution_once_a_move_has_returned() {
     users.iter().for_each(tokio::task::JoinHandle::abort);
     assert_eq!(wrong.load(Ordering::SeqCst), 0);
     assert!(right.load(Ordering::SeqCst) > 1000);
+}
+
+/// How long a move takes, in the time of the test.
+async fn time_to_move(users: &Resolver, target: &str) -> Duration {
+    let begun = Instant::now();
+    users.move_entity(7, target).await.unwrap();
+    begun.elapsed()
+}
+
+#[tokio::test]
+async fn a_node_that_stops_in_order_leaves_no_lease_behind_for_the_first_move_to_wait_for() {
+    let mut node = start().await;
+    let users = two_databases(&node, Policy::Refuse).await;
+    users.assign(7, "db1").await.unwrap();
+    let held = users.resolve(7).await.unwrap();
+    let lease = ResolverSettings::default().lease;
+    node.restart().await.unwrap();
+    let again = open(&node, Policy::Refuse).await;
+    let took = time_to_move(&again, "db2").await;
+    assert!(took < lease / 10, "it has waited for {took:?}");
+    let error = users.begin(&held).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Fatal, "a holder that has left begins nothing: {error:?}");
+
+    node.kill().await.unwrap();
+    let last = open(&node, Policy::Refuse).await;
+    let took = time_to_move(&last, "db1").await;
+    assert!(took >= lease, "a killed one may still be there for all that is known: {took:?}");
+}
+
+#[tokio::test]
+async fn a_holder_with_calls_under_way_keeps_its_lease_when_its_node_stops() {
+    let mut node = start().await;
+    let users = two_databases(&node, Policy::Refuse).await;
+    users.assign(7, "db1").await.unwrap();
+    let under_way = users.begin(&users.resolve(7).await.unwrap()).await.unwrap();
+    node.restart().await.unwrap();
+    let again = open(&node, Policy::Refuse).await;
+    assert!(time_to_move(&again, "db2").await >= ResolverSettings::default().lease);
+    drop(under_way);
+}
+
+#[interface]
+trait Asker {
+    async fn home_of(&self, entity: i64) -> Result<String>;
+}
+
+#[derive(Actor)]
+#[actor(implements(Asker))]
+struct AskerActor {
+    ctx: Context,
+}
+
+impl Asker for AskerActor {
+    async fn home_of(&self, entity: i64) -> Result<String> {
+        let users = Resolver::open(&self.ctx, "users", ResolverSettings::default()).await?;
+        Ok(users.resolve(entity).await?.resource.name)
+    }
+}
+
+#[tokio::test]
+async fn any_number_of_actors_that_open_a_resolver_are_one_holder() {
+    let node = TestNode::start(|node| resolve::serve(node).actor::<AskerActor>()).await.unwrap();
+    let users = two_databases(&node, Policy::Refuse).await;
+    users.assign(7, "db1").await.unwrap();
+    for actor in 0..=HOLDERS_MAX as i64 {
+        let asker: AskerRef = node.actor(actor).unwrap();
+        assert_eq!(asker.home_of(7).await.unwrap(), "db1");
+    }
 }

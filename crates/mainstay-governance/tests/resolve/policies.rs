@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use mainstay::prelude::*;
-use mainstay_governance::resolve::{ENTITY_BYTES_MAX, Policy, Resolver, ResolverSettings, Resource};
+use mainstay_governance::resolve::{ENTITY_BYTES_MAX, PhysicalResource, Policy, Resolver, ResolverSettings};
 
 use super::{home, open, start, two_databases};
 
@@ -20,7 +20,7 @@ async fn who_is_placed_by_load_goes_where_there_is_least_and_stays_after_a_kill(
     let before = counts(&users, 0..200).await;
     assert!(before.values().all(|count| (84..=116).contains(count)), "{before:?}");
 
-    users.add_resource(Resource::new("db3").with_partitions(4)).await.unwrap();
+    users.add_resource(PhysicalResource::new("db3").with_partitions(4)).await.unwrap();
     assert_eq!(counts(&users, 0..200).await, before, "who is known stays");
     let later = counts(&users, 200..260).await;
     assert!(later.get("db3").is_some_and(|count| *count > 45), "{later:?}");
@@ -45,7 +45,7 @@ async fn who_is_placed_by_hash_is_spread_over_all_partitions_and_stays_when_ther
     let users = two_databases(&node, Policy::Hash).await;
     let before = partitions(&users, 0..100).await;
     assert!((0..8).all(|partition| before.iter().filter(|it| **it == partition).count() > 2), "{before:?}");
-    users.add_resource(Resource::new("db3")).await.unwrap();
+    users.add_resource(PhysicalResource::new("db3")).await.unwrap();
     let fresh = Resolver::open(&*node, "users", ResolverSettings { policy: Policy::Hash, ..Default::default() });
     assert_eq!(partitions(&fresh.await.unwrap(), 0..100).await, before);
 }
@@ -55,7 +55,7 @@ async fn who_is_placed_in_a_region_gets_a_resource_there_and_other_regions_are_a
     let node = start().await;
     let users = open(&node, Policy::LeastLoaded).await;
     for (name, region) in [("eu1", "eu"), ("eu2", "eu"), ("us1", "us")] {
-        users.add_resource(Resource::new(name).in_region(region)).await.unwrap();
+        users.add_resource(PhysicalResource::new(name).in_region(region)).await.unwrap();
     }
     for entity in 0..50 {
         let region = if entity % 2 == 0 { "eu" } else { "us" };
@@ -84,8 +84,11 @@ async fn what_cannot_be_is_refused_by_name() {
     let users = open(&node, Policy::Refuse).await;
     let long = "x".repeat(ENTITY_BYTES_MAX + 1);
     assert_eq!(users.resolve(long).await.unwrap_err().kind(), ErrorKind::TooLarge);
-    assert_eq!(users.add_resource(Resource::new("")).await.unwrap_err().kind(), ErrorKind::Invalid);
-    assert_eq!(users.add_resource(Resource::new("a").with_partitions(0)).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(users.add_resource(PhysicalResource::new("")).await.unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(
+        users.add_resource(PhysicalResource::new("a").with_partitions(0)).await.unwrap_err().kind(),
+        ErrorKind::Invalid
+    );
     let more = ResolverSettings { shards: 17, ..ResolverSettings::default() };
     let error = Resolver::open(&*node, "users", more).await.unwrap_err();
     assert!(error.to_string().contains("has 16 shards"), "{error}");

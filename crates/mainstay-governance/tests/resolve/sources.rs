@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
-use mainstay_governance::resolve::{self, Catalog, Policy, ResolutionSource, Resource, Sources};
+use mainstay_governance::resolve::{self, Catalog, PhysicalResource, Policy, ResolutionSource, Sources};
 use parking_lot::Mutex;
 
 use super::{home, open};
@@ -23,7 +23,7 @@ impl ResolutionSource for Table {
 
 impl Table {
     fn say(&self, entities: &[(i64, &str)]) {
-        let resources = vec![Resource::new("db1"), Resource::new("db2")];
+        let resources = vec![PhysicalResource::new("db1"), PhysicalResource::new("db2")];
         let entities = entities.iter().map(|(entity, name)| ((*entity).into(), (*name).to_owned())).collect();
         *self.rows.lock() = Some(Catalog { resources, entities });
     }
@@ -34,7 +34,7 @@ const PERIOD: Duration = Duration::from_secs(60);
 async fn start() -> (TestNode, Table) {
     let table = Table::default();
     let source = table.clone();
-    let node = TestNode::start(move |node| resolve::register_with(node, Sources::new().with("users", source.clone())));
+    let node = TestNode::start(move |node| resolve::serve_with(node, Sources::new().with("users", source.clone())));
     (node.await.unwrap(), table)
 }
 
@@ -59,6 +59,27 @@ async fn a_source_is_copied_by_timer_and_what_it_moves_is_moved() {
     let users = open(&node, Policy::Refuse).await;
     node.advance(2 * PERIOD).await;
     assert_eq!(home(&users, 1).await, "db1", "it goes on after a restart");
+}
+
+#[tokio::test]
+async fn what_was_drained_stays_drained_until_it_is_added_again() {
+    let (node, table) = start().await;
+    table.say(&[(1, "db1"), (2, "db2")]);
+    let users = open(&node, Policy::LeastLoaded).await;
+    assert_eq!(users.refresh().await.unwrap().refusal, None);
+    let partitions = async || users.resources().await.unwrap().into_iter().map(|(_, on_it)| on_it.len());
+    let before: usize = partitions().await.sum();
+    users.drain_resource("db1", super::LONG).await.unwrap();
+
+    table.say(&[(1, "db1"), (2, "db2"), (3, "db1")]);
+    let status = users.refresh().await.unwrap();
+    assert_eq!(status.refusal, None, "what a source says of a drained resource is no failure");
+    assert_eq!((home(&users, 1).await, home(&users, 3).await), ("db2".into(), "db2".into()));
+    assert_eq!(partitions().await.collect::<Vec<_>>(), [0, before]);
+
+    users.add_resource(PhysicalResource::new("db1")).await.unwrap();
+    users.refresh().await.unwrap();
+    assert_eq!((home(&users, 1).await, home(&users, 3).await), ("db1".into(), "db1".into()));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mainstay::prelude::*;
-use mainstay_governance::resolve::{self, Resolver, ResolverSettings, Resource};
+use mainstay_governance::resolve::{self, PhysicalResource, Resolver, ResolverSettings};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
@@ -54,11 +54,11 @@ async fn use_entity(users: Resolver, truth: Arc<Truth>) {
 async fn nothing_begins_at_the_old_home_on_any_thread_once_a_move_has_returned() {
     let folder = tempfile::tempdir().unwrap();
     let builder = Node::builder().isolated().data_dir(folder.path());
-    let node = resolve::register(builder).start().await.unwrap();
+    let node = resolve::serve(builder).start().await.unwrap();
     let open = || Resolver::open(&node, "users", ResolverSettings::default());
     let mover = open().await.unwrap();
     for name in ["db1", "db2"] {
-        mover.add_resource(Resource::new(name)).await.unwrap();
+        mover.add_resource(PhysicalResource::new(name)).await.unwrap();
     }
     mover.assign(ENTITY, "db1").await.unwrap();
     let partition = mover.resolve(ENTITY).await.unwrap().partition;

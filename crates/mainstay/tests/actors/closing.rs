@@ -213,3 +213,21 @@ async fn actors_leave_at_once_when_another_node_becomes_primary() {
         process.host.stop().await;
     }
 }
+
+#[tokio::test]
+async fn what_is_to_be_done_before_a_node_stops_is_done_while_it_can_be_called_and_not_at_a_kill() {
+    let mut node = TestNode::start(|node| {
+        let counts = |services: Services| async move {
+            services.actor::<GuestRef>("guest").unwrap().stay(0).await.unwrap();
+        };
+        let fails = |_| async { panic!("what fails keeps nothing from stopping") };
+        let hangs = |_| std::future::pending();
+        node.actor::<GuestActor>().before_stop(fails).before_stop(counts).before_stop(hangs)
+    })
+    .await
+    .unwrap();
+    node.restart().await.unwrap();
+    node.kill().await.unwrap();
+    let guest: GuestRef = node.actor("guest").unwrap();
+    assert_eq!(guest.stay(0).await.unwrap(), 2, "once by the stop, and now");
+}

@@ -8,8 +8,9 @@ use tokio::time::Instant;
 
 use super::book::{Book, dead_name, item_name};
 use super::waiters::{Waiter, Waiters};
-use super::writing::{Desk, Outcome, Writing, blames_items};
+use super::writing::{Desk, Outcome, Writing, blames_items, writer_of};
 use super::{DeadLetter, DurableQueue, DurableSettings, DurableStatus, DurableWriter, Numbered};
+use crate::batch::write_time::in_time;
 use crate::owner::{Fence, Opening};
 
 /// The reminder that is set while items wait.
@@ -143,6 +144,7 @@ impl<W: DurableWriter> DurableBatch<W> {
             mark: (*self.mark).clone(),
             items,
             bytes,
+            time_max: self.settings.write_time_max,
             token: Arc::new(()),
         };
         self.under_way = Arc::downgrade(&writing.token);
@@ -284,20 +286,24 @@ impl<W: DurableWriter> DurableBatch<W> {
         let mut desk = self.desk.lock().await;
         // Without an open handle there is none to be had: its token could not be saved.
         let Some(mut handle) = desk.take() else { return Ok(()) };
-        let writes = self.settings.writes_when_leaving;
+        let DurableSettings { writes_when_leaving: writes, write_time_max: limit, .. } = self.settings;
         let mut written = Ok(());
         if let Some(mut mark) = (*self.mark).clone().filter(|_| writes) {
             while self.book.waiting() > 0 && written.is_ok() {
                 let (items, _) = self.batch()?;
-                match self.writer.write(&mut handle, &mark, &items).await {
+                match in_time(limit, writer_of::<W>, self.writer.write(&mut handle, &mark, &items)).await {
                     Ok(behind) => mark = behind,
                     Err(error) => written = Err(error),
                 }
                 self.book.first += items.len() as u64;
             }
         }
-        self.writer.close(handle).await;
-        written
+        let closing = async {
+            self.writer.close(handle).await;
+            Ok(())
+        };
+        let closed = in_time(limit, writer_of::<W>, closing).await;
+        written.and(closed)
     }
 }
 

@@ -50,7 +50,8 @@
 //!
 //! # What cannot be written
 //!
-//! A writer that fails for a reason of its own is tried again, with growing waits, for as long as it takes. If it refuses
+//! A writer that fails for a reason of its own is tried again, with growing waits, for as long as it takes; one that hangs is
+//! given up after [`DurableSettings::write_time_max`], and then tried again as after a crash. If it refuses
 //! the items (`Invalid` and its kind), smaller and smaller batches find the item that is to blame, which is set aside with
 //! its error: [`DurableQueue::dead_letters`]. There is room for so many; then the line waits for somebody to look.
 

@@ -3,6 +3,7 @@ use std::time::Duration;
 use mainstay::{Error, Result};
 
 use crate::batch::RetryPolicy;
+use crate::batch::write_time::{self, WRITE_TIME_MAX_DEFAULT};
 
 /// How a [`DurableBatch`](super::DurableBatch) batches.
 #[derive(Debug, Clone)]
@@ -19,6 +20,9 @@ pub struct DurableSettings {
     pub waiting_items_max: u64,
     /// How many bytes may wait; beyond is `Overloaded`.
     pub waiting_bytes_max: u64,
+    /// How long a writer may take for one batch, with the opening before it. One that takes longer is given up: what it has
+    /// open is dropped, and its items, which may have been written, are written again with the numbers that they have.
+    pub write_time_max: Duration,
     /// How long to wait before a write that failed is tried again. There is no last attempt: `attempts_max` is not used.
     pub retry: RetryPolicy,
     /// How many items that cannot be written may be set aside. Then the line waits until some were taken out.
@@ -38,6 +42,7 @@ impl Default for DurableSettings {
             linger: Duration::ZERO,
             waiting_items_max: 64 << 10,
             waiting_bytes_max: 256 << 20,
+            write_time_max: WRITE_TIME_MAX_DEFAULT,
             retry: RetryPolicy::default(),
             dead_letters_max: 100,
             look_after: Duration::from_secs(1),
@@ -80,6 +85,7 @@ impl DurableSettings {
                 self.linger, self.look_after
             )));
         }
+        write_time::check(self.write_time_max)?;
         self.retry.check()
     }
 }

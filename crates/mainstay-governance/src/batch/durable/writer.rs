@@ -17,7 +17,9 @@ use crate::owner::Opening;
 /// - a write is durable when it has returned;
 /// - an item that is written again, with the same number, is there once: either because the number is unique outside, or
 ///   because whatever is behind the mark is removed first;
-/// - a handle that was opened with a smaller token than another cannot write any more.
+/// - a handle that was opened with a smaller token than another cannot write any more;
+/// - any future of it may be dropped before its end, when it takes longer than
+///   [`write_time_max`](DurableSettings::write_time_max).
 pub trait DurableWriter: Send + Sync + Sized + 'static {
     /// The name of the service of its actors. It is recorded with their data, and so is not to be changed later.
     const NAME: &'static str;

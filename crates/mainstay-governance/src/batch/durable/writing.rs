@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use mainstay::{Error, ErrorKind, Result};
@@ -9,6 +10,7 @@ use tokio::sync::Mutex;
 
 use super::{DurableWriter, Numbered};
 use crate::batch::retry::may_be_an_item;
+use crate::batch::write_time::in_time;
 use crate::owner::Opening;
 
 /// What is open, if it is, for whichever write is under way.
@@ -23,6 +25,8 @@ pub(super) struct Writing<W: DurableWriter> {
     pub(super) mark: Option<W::Mark>,
     pub(super) items: Vec<Numbered<W::Item>>,
     pub(super) bytes: u64,
+    /// How long it may take.
+    pub(super) time_max: Duration,
     /// Says that a write is under way, for as long as it is there.
     pub(super) token: Arc<()>,
 }
@@ -38,7 +42,9 @@ pub(super) struct Outcome<W: DurableWriter> {
 
 impl<W: DurableWriter> Writing<W> {
     pub(super) async fn run(self) -> Outcome<W> {
-        let result = match AssertUnwindSafe(self.attempt()).catch_unwind().await {
+        let attempt = AssertUnwindSafe(in_time(self.time_max, writer_of::<W>, self.attempt())).catch_unwind();
+        let result = match attempt.await {
+            // What took too long has taken what was open along.
             Ok(result) => result,
             Err(_) => {
                 // What it has open may be half of something.
@@ -67,6 +73,11 @@ impl<W: DurableWriter> Writing<W> {
         }
         result
     }
+}
+
+/// What errors call a writer.
+pub(super) fn writer_of<W: DurableWriter>() -> String {
+    format!("the writer of {}", W::NAME)
 }
 
 /// True if an error is the reason to look for the item that cannot be written. What may pass by itself is not: a database

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mainstay::prelude::*;
 
-use super::{CacheShardActor, FLUSH, Storing, Write, overloaded};
+use super::{CacheShardActor, FLUSH, FLUSHES_WAITING_MAX, Storing, Write, overloaded};
 use crate::cache::source::CacheSource;
 
 impl<S: CacheSource> CacheShardActor<S> {
@@ -106,6 +106,19 @@ impl<S: CacheSource> CacheShardActor<S> {
         let is_full = self.buffer.ready() >= self.provision.settings.batch_max;
         let is_urgent = is_full || !self.flushing.is_empty() || self.buffer.is_sorting_out();
         if is_urgent || !self.through.is_empty() { self.store() } else { Ok(()) }
+    }
+
+    /// Refuses one more who wants to wait for the buffer, if there are too many. To be asked before anything is changed.
+    pub(super) fn make_room_to_wait(&mut self) -> Result<()> {
+        if self.flushing.len() >= FLUSHES_WAITING_MAX {
+            self.flushing.retain(|(_, responder)| !responder.is_abandoned());
+        }
+        if self.flushing.len() >= FLUSHES_WAITING_MAX {
+            let text =
+                format!("{FLUSHES_WAITING_MAX} wait for a shard of {} to be flushed (FLUSHES_WAITING_MAX)", S::NAME);
+            return Err(overloaded(text));
+        }
+        Ok(())
     }
 
     pub(super) fn answer_flushing(&mut self) {

@@ -61,8 +61,16 @@ impl ConcurrencyLimiter {
     ///
     /// # Errors
     /// `Invalid` for a name or limit that cannot be; `NotFound` if the node does not serve limits
-    /// ([`register`](crate::limit::register)); those of a call.
-    pub async fn open(node: &impl Reach, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
+    /// ([`serve`](crate::limit::serve)); those of a call.
+    pub async fn open(node: &impl Reach, name: &str, limit: u64) -> Result<Self> {
+        Self::open_with(node, name, limit, LimiterSettings::default()).await
+    }
+
+    /// As [`open`](ConcurrencyLimiter::open), with settings.
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn open_with(node: &impl Reach, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
         let actor: ConcurrencyLimitingRef = node.services().actor(name)?;
         let events = actor.events::<SharesWanted>()?;
@@ -97,7 +105,7 @@ impl ConcurrencyLimiter {
     /// # Errors
     /// As [`acquire`](ConcurrencyLimiter::acquire).
     pub async fn acquire_within(&self, permits: u64, time: Duration) -> Result<Permit> {
-        let receiver = {
+        let place = {
             let mut desk = self.shared.desk.lock();
             if permits > desk.limit {
                 return Err(too_many(permits, desk.limit));
@@ -108,14 +116,7 @@ impl ConcurrencyLimiter {
             desk.line.join(permits)?
         };
         self.shared.bell.notify_one();
-        match tokio::time::timeout(time, receiver).await {
-            Ok(Ok(granted)) => granted,
-            Ok(Err(_)) => Err(Error::fatal(format!("limit {:?} is not served any more", self.shared.name))),
-            Err(_) => Err(Error::new(
-                ErrorKind::Timeout,
-                format!("{permits} permits of limit {:?} did not come within {time:?}: retry later", self.shared.name),
-            )),
-        }
+        place.served(&self.shared.name, time).await
     }
 
     /// Takes permits if the share of this process has so many and nobody waits before; asks nobody. If it

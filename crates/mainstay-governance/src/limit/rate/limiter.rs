@@ -47,7 +47,7 @@ impl RateLimiter {
     ///
     /// # Errors
     /// `Invalid` for a name or limit that cannot be; `NotFound` if the node does not serve limits
-    /// ([`register`](crate::limit::register)); those of a call.
+    /// ([`serve`](crate::limit::serve)); those of a call.
     pub async fn open(node: &impl Reach, name: &str, limit: RateLimit) -> Result<Self> {
         Self::open_with(node, name, limit, LimiterSettings::default()).await
     }
@@ -91,7 +91,7 @@ impl RateLimiter {
     /// As [`acquire`](RateLimiter::acquire).
     pub async fn acquire_within(&self, permits: u64, time: Duration) -> Result<()> {
         let now = Instant::now();
-        let receiver = {
+        let place = {
             let mut pool = self.shared.pool.lock();
             if permits > pool.limit.burst {
                 return Err(too_many(permits, &pool.limit));
@@ -105,14 +105,7 @@ impl RateLimiter {
             pool.line.join(permits)?
         };
         self.shared.bell.notify_one();
-        match tokio::time::timeout(time, receiver).await {
-            Ok(Ok(granted)) => granted,
-            Ok(Err(_)) => Err(Error::fatal(format!("limit {:?} is not served any more", self.shared.name))),
-            Err(_) => Err(Error::new(
-                ErrorKind::Timeout,
-                format!("{permits} permits of limit {:?} did not come within {time:?}: retry later", self.shared.name),
-            )),
-        }
+        place.served(&self.shared.name, time).await
     }
 
     /// Takes permits if they are in this process and nobody waits before; asks nobody. If they are not, some are fetched

@@ -27,7 +27,7 @@ impl Resource for Slow {
     }
 
     fn pool_settings(&self) -> PoolSettings {
-        PoolSettings { size: 1, coordination: Coordination::Server, ..PoolSettings::default() }
+        PoolSettings { initial_size: 1, coordination: Coordination::Server, ..PoolSettings::default() }
     }
 }
 
@@ -39,7 +39,7 @@ async fn start() -> (TestNode, ResourcePool<Slow>) {
 
 /// A holder that dies: it takes a lease and never renews it. What it has is its ticket.
 async fn take_and_die(pool: &ResourcePool<Slow>) -> (Grant, Ticket) {
-    let grant = pool.shared.coordinator.acquire(Priority::NORMAL).await.unwrap();
+    let grant = pool.shared.coordinator.acquire(Priority::NORMAL, 0).await.unwrap();
     (grant, Ticket { version: 1, lease: Some(grant.token) })
 }
 

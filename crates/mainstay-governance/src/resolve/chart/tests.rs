@@ -11,7 +11,7 @@ use super::*;
 fn chart() -> Chart {
     let mut chart = Chart::default();
     for (name, region) in [("eu1", "eu"), ("eu2", "eu"), ("us1", "us")] {
-        chart.add_resource(Resource::new(name).in_region(region).with_partitions(4)).unwrap();
+        chart.add_resource(PhysicalResource::new(name).in_region(region).with_partitions(4)).unwrap();
     }
     chart
 }
@@ -23,7 +23,7 @@ fn partitions_of(chart: &Chart, name: &str) -> usize {
 #[test]
 fn what_is_drained_goes_to_its_region_evenly_and_elsewhere_only_if_there_is_no_other() {
     let mut chart = chart();
-    chart.add_resource(Resource::new("eu3").in_region("eu").with_partitions(2)).unwrap();
+    chart.add_resource(PhysicalResource::new("eu3").in_region("eu").with_partitions(2)).unwrap();
     assert!(chart.drain("eu1").unwrap());
     assert_eq!(["eu1", "eu2", "eu3", "us1"].map(|name| partitions_of(&chart, name)), [0, 5, 5, 4]);
     chart.drain("eu3").unwrap();
@@ -44,25 +44,54 @@ fn what_was_drained_can_be_removed_or_come_back_with_partitions_of_its_own() {
     chart.drain("eu1").unwrap();
     assert_eq!(chart.move_partition(0, "eu1").unwrap_err().kind(), ErrorKind::Invalid);
     let mut back = chart.clone();
-    assert!(back.add_resource(Resource::new("eu1").in_region("eu").with_partitions(4)).unwrap());
+    assert!(back.add_resource(PhysicalResource::new("eu1").in_region("eu").with_partitions(4)).unwrap());
     assert_eq!((partitions_of(&back, "eu1"), back.partitions.len()), (4, 16));
     chart.remove_resource("eu1").unwrap();
     assert_eq!(chart.remove_resource("eu1").unwrap_err().kind(), ErrorKind::NotFound);
 }
 
 #[test]
+fn what_was_drained_stays_so_for_a_source_until_it_is_added() {
+    let eu1 = || PhysicalResource::new("eu1").in_region("eu").with_partitions(4);
+    let mut chart = chart();
+    chart.drain("eu1").unwrap();
+    let drained = chart.clone();
+    assert!(!chart.adopt_resource(eu1()).unwrap());
+    assert_eq!(chart, drained);
+    assert!(chart.adopt_resource(eu1().at("elsewhere").with_partitions(8)).unwrap());
+    assert!(chart.is_draining("eu1"));
+    assert_eq!((partitions_of(&chart, "eu1"), chart.partitions.len()), (0, 12));
+    assert!(chart.add_resource(eu1()).unwrap());
+    assert_eq!((partitions_of(&chart, "eu1"), chart.partitions.len()), (4, 16));
+    assert!(!chart.adopt_resource(eu1()).unwrap());
+    assert!(chart.adopt_resource(PhysicalResource::new("new").with_partitions(1)).unwrap());
+}
+
+#[test]
+fn partitions_that_were_moved_away_are_not_made_up_for() {
+    let mut chart = chart();
+    chart.move_partition(0, "us1").unwrap();
+    let eu1 = PhysicalResource::new("eu1").in_region("eu").at("a new address");
+    assert!(chart.adopt_resource(eu1.clone().with_partitions(4)).unwrap());
+    assert_eq!((partitions_of(&chart, "eu1"), chart.partitions.len()), (3, 12));
+    assert!(!chart.add_resource(eu1.clone().with_partitions(1)).unwrap(), "none ever goes away");
+    assert!(chart.add_resource(eu1.with_partitions(6)).unwrap());
+    assert_eq!((partitions_of(&chart, "eu1"), chart.partitions.len()), (5, 14));
+}
+
+#[test]
 fn adding_what_is_there_changes_nothing_and_bounds_hold() {
     let mut chart = chart();
     let version = chart.version;
-    assert!(!chart.add_resource(Resource::new("us1").in_region("us").with_partitions(4)).unwrap());
+    assert!(!chart.add_resource(PhysicalResource::new("us1").in_region("us").with_partitions(4)).unwrap());
     assert!(!chart.move_partition(0, "eu1").unwrap());
     assert_eq!(chart.version, version);
-    let large = Resource::new("large").with_partitions(u32::MAX);
+    let large = PhysicalResource::new("large").with_partitions(u32::MAX);
     assert_eq!(chart.add_resource(large).unwrap_err().kind(), ErrorKind::Overloaded);
     for number in chart.resources.len()..RESOURCES_MAX {
-        chart.add_resource(Resource::new(number.to_string()).with_partitions(1)).unwrap();
+        chart.add_resource(PhysicalResource::new(number.to_string()).with_partitions(1)).unwrap();
     }
-    assert_eq!(chart.add_resource(Resource::new("x")).unwrap_err().kind(), ErrorKind::Overloaded);
+    assert_eq!(chart.add_resource(PhysicalResource::new("x")).unwrap_err().kind(), ErrorKind::Overloaded);
     assert_eq!(chart.move_partition(u32::MAX, "eu1").unwrap_err().kind(), ErrorKind::NotFound);
     assert_eq!(chart.move_partition(0, "nowhere").unwrap_err().kind(), ErrorKind::NotFound);
 }
@@ -105,8 +134,8 @@ proptest! {
     #[test]
     fn a_copy_never_lets_a_call_begin_where_the_entity_is_not(steps in prop::collection::vec(step(), 1..60)) {
         let mut chart = Chart::default();
-        chart.add_resource(Resource::new("a").with_partitions(2)).unwrap();
-        chart.add_resource(Resource::new("b").with_partitions(2)).unwrap();
+        chart.add_resource(PhysicalResource::new("a").with_partitions(2)).unwrap();
+        chart.add_resource(PhysicalResource::new("b").with_partitions(2)).unwrap();
         let now = Instant::now();
         let mut entities: BTreeMap<i64, u32> = (0..1200).map(|entity| (entity, 0)).collect();
         let mut sight = Sight::new(chart.clone(), now + Duration::from_secs(1), Arc::default());

@@ -12,6 +12,9 @@ use crate::resolve::resolver::MOVE_TIME_MAX;
 use crate::resolve::shard::{PLACED_TOGETHER_MAX, Placing, ResolverShardRef, shard_id, shard_index};
 use crate::resolve::source::{Catalog, SourceStatus, Sources};
 
+/// How many may wait for one load of a source.
+const REFRESHES_WAITING_MAX: usize = 1024;
+
 impl ResolverMapActor {
     pub(super) fn source(&self) -> Result<Arc<Sources>> {
         let sources = self.ctx.provided::<Sources>()?;
@@ -33,6 +36,14 @@ impl ResolverMapActor {
         let sources = self.source()?;
         if let Some(waiting) = &mut self.loading {
             waiting.retain(|responder| !responder.is_abandoned());
+            if responder.is_some() && waiting.len() >= REFRESHES_WAITING_MAX {
+                return Err(Error::new(
+                    ErrorKind::Overloaded,
+                    format!(
+                        "{REFRESHES_WAITING_MAX} wait for a source already (REFRESHES_WAITING_MAX): ask again later"
+                    ),
+                ));
+            }
             waiting.extend(responder);
             return Ok(());
         }
@@ -79,11 +90,11 @@ impl ResolverMapActor {
     }
 }
 
-/// Makes a catalog hold: its resources are there, and its entities on them.
+/// Makes a catalog hold: its resources are there, and its entities on them. What was drained stays as it is.
 async fn adopt(catalog: Catalog, map: ResolverMapRef, shards: Vec<ResolverShardRef>) -> Result<()> {
     catalog.check()?;
     for resource in catalog.resources {
-        map.with_timeout(MOVE_TIME_MAX).add_resource(resource).await?;
+        map.with_timeout(MOVE_TIME_MAX).adopt_resource(resource).await?;
     }
     let mut batches = vec![Vec::new(); shards.len()];
     for (entity, resource) in catalog.entities {

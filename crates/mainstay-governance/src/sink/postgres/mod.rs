@@ -61,8 +61,10 @@
 //!
 //! # How many connections
 //!
-//! A pool of n has n connections, and closing one waits until the server has let go of it. Each session shows whose it is and
-//! its token as `application_name`.
+//! A pool of n has n connections, and closing one waits until the server has let go of it. That also holds for what did not
+//! come to its end: an opening or a batch that took too long is cancelled at the server, its session is seen out, and the next
+//! opening waits until it is gone. Only a server that does not answer at all for half a minute is not waited for. Each session
+//! shows whose it is and its token as `application_name`.
 //!
 //! The server may keep the session of a process that was killed for a moment longer: until it looks for its client, which
 //! it is told to do every second, or for a minute if the whole machine is gone. So that no more than n are open even then,
@@ -87,6 +89,8 @@ mod table;
 
 mod session;
 
+mod dial;
+mod door;
 mod link;
 
 mod statements;

@@ -1,13 +1,16 @@
 use std::fmt;
+use std::sync::Arc;
 
 use futures_util::{SinkExt as _, future};
 use mainstay::{Error, ErrorKind, Result};
+use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Config, Statement};
+use tokio_postgres::{Client, Config, Statement};
 
 use super::Row;
+use super::dial::Dial;
 use super::failure::{Certainty, failure};
-use super::link::{Connector, Link};
+use super::link::{Link, Place};
 use super::statements::Names;
 use super::values::{Array, Column, copy_form, encode};
 use crate::owner::{Fence, Opening};
@@ -32,8 +35,6 @@ pub struct PostgresSession {
     hold: Statement,
     highest: Statement,
     write: Write,
-    /// A batch was begun and has not come to an end: what the session is doing now, nobody knows.
-    is_busy: bool,
 }
 
 /// How rows are written.
@@ -46,19 +47,19 @@ enum Write {
 
 impl fmt::Debug for PostgresSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resource, fence, is_busy, .. } = self;
-        let fields = (resource, fence, is_busy);
-        f.debug_tuple("PostgresSession").field(&fields).finish()
+        let Self { resource, fence, .. } = self;
+        f.debug_tuple("PostgresSession").field(resource).field(fence).finish()
     }
 }
 
 impl PostgresSession {
     /// Connects, makes the token of the opening the highest, and learns what the table looks like.
     pub(super) async fn open<R: Row>(
-        connector: &Connector,
+        dial: &Arc<dyn Dial>,
         mut config: Config,
         names: &Names,
         opening: &Opening,
+        place: Place,
     ) -> Result<Self> {
         let failed =
             |cause| failure(&format!("opening {} for {}", names.table, opening.key), cause, Certainty::Repeatable);
@@ -67,61 +68,39 @@ impl PostgresSession {
             Error::fatal(format!("fencing token {} of {resource} is larger than a bigint", opening.fence))
         })?;
         config.application_name(application_name(&resource, opening.fence));
-        let link = Link::open(connector, config).await.map_err(failed)?;
-        let client = &link.client;
-        client.batch_execute(NOTICE_WHEN_WE_ARE_GONE).await.map_err(failed)?;
-        let raised = match raise(&link, names, &resource, number).await {
-            Err(cause) if cause.code() == Some(&tokio_postgres::error::SqlState::UNDEFINED_TABLE) => {
-                make_fences(&link, names).await.map_err(failed)?;
-                raise(&link, names, &resource, number).await
-            }
-            other => other,
-        };
-        let is_raised = raised.map_err(failed)?;
-        let highest = client.prepare(&names.highest()).await.map_err(failed)?;
-        let hold = client.prepare(&names.hold()).await.map_err(failed)?;
-        let types = client.prepare(&names.types()).await.map_err(failed)?;
-        let types: Vec<Type> = types.columns().iter().map(|column| column.type_().clone()).collect();
-        let write = match &names.key {
-            None => Write::Copy(client.prepare(&names.copy()).await.map_err(failed)?),
-            Some(key) => Write::Insert(client.prepare(&names.insert(key, &types)?).await.map_err(failed)?),
-        };
+        let link = Link::open(dial, config, place, failed).await?;
+        let prepared = Prepared::by(&link.client, names, &resource, number, failed);
+        let Prepared { is_raised, types, hold, highest, write } = link.drive(prepared).await?;
         let fence = opening.fence;
-        let session = Self { link, resource, fence, number, types, hold, highest, write, is_busy: false };
-        if !is_raised {
-            return Err(session.stale().await);
-        }
-        // A batch of nothing: a right or a unique index that is missing is found out now.
-        session.send(&encode::<R>(&session.types, &[])?, 0).await?;
+        let session = Self { link, resource, fence, number, types, hold, highest, write };
+        let is_ready = async {
+            if !is_raised {
+                return Err(session.stale().await);
+            }
+            // A batch of nothing: a right or a unique index that is missing is found out now.
+            session.send(&encode::<R>(&session.types, &[])?, 0).await
+        };
+        session.link.drive(is_ready).await?;
         Ok(session)
     }
 
     /// Writes rows in one transaction, all or none, unless the token is stale.
-    pub(super) async fn write<R: Row>(&mut self, rows: &[R]) -> Result<()> {
+    pub(super) async fn write<R: Row>(&self, rows: &[R]) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
         }
         let columns = encode(&self.types, rows)?;
-        self.is_busy = true;
-        let result = self.send(&columns, rows.len()).await;
-        self.is_busy = false;
-        result
+        self.link.drive(self.send(&columns, rows.len())).await
     }
 
     /// Says whether the server answers, and whether the token is still the highest.
     pub(super) async fn check(&self) -> Result<()> {
-        match self.highest().await? {
-            Some(highest) if highest == self.fence => Ok(()),
-            _ => Err(self.stale().await),
-        }
+        self.link.drive(self.is_the_highest()).await
     }
 
     /// Ends the session, and returns when the server has let go of it.
     pub(super) async fn close(self) {
-        // Behind a batch that is stuck, taking leave would wait as well: it is cut off.
-        if !self.is_busy {
-            self.link.close().await;
-        }
+        self.link.close().await;
     }
 
     async fn send(&self, columns: &[Column], rows: usize) -> Result<()> {
@@ -135,9 +114,10 @@ impl PostgresSession {
         let arrays: Vec<Array<'_>> = columns.iter().map(|column| Array { column, rows }).collect();
         let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.resource, &self.number];
         parameters.extend(arrays.iter().map(|array| array as &(dyn ToSql + Sync)));
-        let reply = self.link.client.query_one(statement, &parameters).await;
-        let reply = reply.map_err(|cause| self.failure(cause, Certainty::Repeatable))?;
-        if reply.get(0) { Ok(()) } else { Err(self.stale().await) }
+        let written = self.link.client.execute(statement, &parameters).await;
+        let written = written.map_err(|cause| self.failure(cause, Certainty::Repeatable))?;
+        // What has written a row has found the token. Otherwise all rows were there before, or the token is stale.
+        if written > 0 { Ok(()) } else { self.is_the_highest().await }
     }
 
     async fn copy(&self, statement: &Statement, columns: &[Column], rows: usize) -> Result<()> {
@@ -171,6 +151,14 @@ impl PostgresSession {
         Ok(())
     }
 
+    /// An error if there is a higher token: a stale one never becomes the highest again.
+    async fn is_the_highest(&self) -> Result<()> {
+        match self.highest().await? {
+            Some(highest) if highest == self.fence => Ok(()),
+            _ => Err(self.stale().await),
+        }
+    }
+
     async fn highest(&self) -> Result<Option<Fence>> {
         let row = self.link.client.query_opt(&self.highest, &[&self.resource]).await;
         let row = row.map_err(|cause| self.failure(cause, Certainty::Repeatable))?;
@@ -202,16 +190,55 @@ impl PostgresSession {
     }
 }
 
-/// Ends what an older opening has left and takes its place; false if there is a newer one.
-async fn raise(link: &Link, names: &Names, resource: &str, number: i64) -> Result<bool, tokio_postgres::Error> {
-    link.client.query_one(&names.evict(), &[&resource, &number]).await?;
-    Ok(link.client.query_opt(&names.raise(), &[&resource, &number]).await?.is_some())
+/// What a session finds out and makes ready before its first batch.
+struct Prepared {
+    /// False if there is a newer token.
+    is_raised: bool,
+    types: Vec<Type>,
+    hold: Statement,
+    highest: Statement,
+    write: Write,
 }
 
-async fn make_fences(link: &Link, names: &Names) -> Result<(), tokio_postgres::Error> {
+impl Prepared {
+    async fn by(
+        client: &Client,
+        names: &Names,
+        resource: &str,
+        number: i64,
+        failed: impl Fn(tokio_postgres::Error) -> Error,
+    ) -> Result<Self> {
+        client.batch_execute(NOTICE_WHEN_WE_ARE_GONE).await.map_err(&failed)?;
+        let raised = match raise(client, names, resource, number).await {
+            Err(cause) if cause.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+                make_fences(client, names).await.map_err(&failed)?;
+                raise(client, names, resource, number).await
+            }
+            other => other,
+        };
+        let is_raised = raised.map_err(&failed)?;
+        let highest = client.prepare(&names.highest()).await.map_err(&failed)?;
+        let hold = client.prepare(&names.hold()).await.map_err(&failed)?;
+        let types = client.prepare(&names.types()).await.map_err(&failed)?;
+        let types: Vec<Type> = types.columns().iter().map(|column| column.type_().clone()).collect();
+        let write = match &names.key {
+            None => Write::Copy(client.prepare(&names.copy()).await.map_err(&failed)?),
+            Some(key) => Write::Insert(client.prepare(&names.insert(key, &types)?).await.map_err(&failed)?),
+        };
+        Ok(Self { is_raised, types, hold, highest, write })
+    }
+}
+
+/// Ends what an older opening has left and takes its place; false if there is a newer one.
+async fn raise(client: &Client, names: &Names, resource: &str, number: i64) -> Result<bool, tokio_postgres::Error> {
+    client.query_one(&names.evict(), &[&resource, &number]).await?;
+    Ok(client.query_opt(&names.raise(), &[&resource, &number]).await?.is_some())
+}
+
+async fn make_fences(client: &Client, names: &Names) -> Result<(), tokio_postgres::Error> {
     // Even `IF NOT EXISTS` fails for one of two that come at the same time.
     let make = format!("BEGIN; SELECT pg_advisory_xact_lock({MAKING_FENCES}); {}; COMMIT", names.create_fences());
-    link.client.batch_execute(&make).await
+    client.batch_execute(&make).await
 }
 
 /// What the server shows of a session: whom it belongs to, and its token. The server cuts longer ones, and so the end

@@ -78,8 +78,9 @@ impl Names {
         format!("COPY {} ({}) FROM STDIN BINARY", self.table, self.columns)
     }
 
-    /// Writes rows that come as one array per column from $3 on, if $2 is the token of $1, and says whether it was. The
-    /// arrays are taken apart in their order, so that rows get into the table in it.
+    /// Writes rows that come as one array per column from $3 on, if $2 is the token of $1: looked at and held before the first
+    /// row. The arrays are taken apart in their order, so that rows get into the table in it. Says how many rows it has
+    /// written; those whose key is there are not among them.
     pub(super) fn insert(&self, key: &str, types: &[Type]) -> Result<String> {
         let Self { table, columns, .. } = self;
         let arrays = types.iter().zip(3..).map(|(kind, number)| {
@@ -92,8 +93,7 @@ impl Names {
         });
         let arrays = arrays.collect::<Result<Vec<_>>>()?.join(", ");
         Ok(format!(
-            "WITH held AS ({}), written AS (INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}) WHERE EXISTS \
-             (SELECT FROM held) ON CONFLICT ({key}) DO NOTHING) SELECT EXISTS (SELECT FROM held)",
+            "INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}) WHERE EXISTS ({}) ON CONFLICT ({key}) DO NOTHING",
             self.hold()
         ))
     }

@@ -1,12 +1,15 @@
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use mainstay::{Error, Result};
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Config, NoTls, Socket};
 
+use super::dial::{By, Dial};
+use super::door::Door;
 use super::failure::ends_session;
-use super::link::{Connector, connector};
+use super::link::Place;
 use super::statements::{Names, list, quoted};
 use super::{PostgresSession, Row};
 use crate::owner::{Opening, OwnerSettings, Resource};
@@ -18,7 +21,8 @@ const FENCES: &str = "mainstay_fences";
 /// A table of PostgreSQL that batches of rows are added to: see the [module](super).
 pub struct PostgresTable<R> {
     config: Config,
-    connector: Connector,
+    dial: Arc<dyn Dial>,
+    door: Arc<Door>,
     names: Names,
     owner: OwnerSettings,
     pool: PoolSettings,
@@ -47,7 +51,8 @@ impl<R: Row> PostgresTable<R> {
         }
         let names = Names { table: quoted(table)?, columns: list(R::COLUMNS)?, key: None, fences: quoted(FENCES)? };
         let (owner, pool) = (OwnerSettings::default(), PoolSettings::default());
-        Ok(Self { config, connector: connector(NoTls), names, owner, pool, row: PhantomData })
+        let (dial, door) = (Arc::new(By(NoTls)), Arc::default());
+        Ok(Self { config, dial, door, names, owner, pool, row: PhantomData })
     }
 
     /// The same in a schema that is not on the search path.
@@ -91,7 +96,7 @@ impl<R: Row> PostgresTable<R> {
         T::TlsConnect: Send,
         <T::TlsConnect as TlsConnect<Socket>>::Future: Send,
     {
-        self.connector = connector(tls);
+        self.dial = Arc::new(By(tls));
         self
     }
 
@@ -124,7 +129,10 @@ impl<R: Row> Resource for PostgresTable<R> {
     type Reply = Vec<()>;
 
     async fn open(&self, opening: &Opening) -> Result<PostgresSession> {
-        PostgresSession::open::<R>(&self.connector, self.config.clone(), &self.names, opening).await
+        // What is left of the one before would be one too many.
+        self.gone(opening).await;
+        let place = Place { door: self.door.clone(), key: opening.key.clone() };
+        PostgresSession::open::<R>(&self.dial, self.config.clone(), &self.names, opening, place).await
     }
 
     async fn run(&self, session: &mut PostgresSession, rows: Vec<R>) -> Result<Vec<()>> {
@@ -138,6 +146,10 @@ impl<R: Row> Resource for PostgresTable<R> {
 
     async fn close(&self, session: PostgresSession) {
         session.close().await;
+    }
+
+    async fn gone(&self, opening: &Opening) {
+        self.door.clear(&opening.key).await;
     }
 
     fn breaks(&self, error: &Error) -> bool {

@@ -57,7 +57,7 @@ fn table(database: &str) -> Result<PostgresTable<Event>> {
     let backoff = Backoff { first: Duration::from_millis(20), max: Duration::from_millis(200) };
     let owner = OwnerSettings { backoff, ..OwnerSettings::default() };
     let breaker = BreakerSettings { open_time: backoff, ..BreakerSettings::default() };
-    let pool = PoolSettings { size: 5, breaker, ..PoolSettings::default() };
+    let pool = PoolSettings { initial_size: 5, breaker, ..PoolSettings::default() };
     Ok(PostgresTable::new(database, "events")?.once_by(&["id"])?.with_owner_settings(owner).with_pool_settings(pool))
 }
 

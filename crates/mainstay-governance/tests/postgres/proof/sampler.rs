@@ -1,5 +1,6 @@
 //! Looks at the database's list of sessions, over and over.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -60,6 +61,25 @@ impl Sampler {
         let admin = connect_in_the_end(&self.connection_string).await;
         let query = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND wait_event_type = 'Lock'";
         while admin.query_one(query, &[&self.user]).await.unwrap().get::<_, i64>(0) != sessions {
+            tokio::time::sleep(super::PAUSE).await;
+        }
+    }
+
+    /// The sessions that there are.
+    pub(super) async fn sessions(&self) -> BTreeSet<i32> {
+        let admin = connect_in_the_end(&self.connection_string).await;
+        let query = "SELECT pid FROM pg_stat_activity WHERE usename = $1";
+        let rows = admin.query(query, &[&self.user]).await.unwrap();
+        rows.iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Returns when these sessions are gone and as many others are there.
+    pub(super) async fn until_replaced(&self, before: &BTreeSet<i32>) {
+        loop {
+            let sessions = self.sessions().await;
+            if sessions.len() == before.len() && sessions.is_disjoint(before) {
+                return;
+            }
             tokio::time::sleep(super::PAUSE).await;
         }
     }

@@ -7,16 +7,17 @@ pub const RESOURCE_TEXT_BYTES_MAX: usize = 1024;
 /// How many logical partitions a resource brings unless told otherwise: in so many pieces it can be moved away.
 pub const PARTITIONS_PER_RESOURCE_DEFAULT: u32 = 16;
 
-/// Something that entities live on: a database, a server, an account.
+/// Something that entities live on: a database, a server, an account, by its name and where it is. How such a thing is
+/// opened and used is said by an [`owner::Resource`](crate::owner::Resource), whose key may be this name.
 ///
 /// ```
-/// use mainstay_governance::resolve::Resource;
+/// use mainstay_governance::resolve::PhysicalResource;
 ///
-/// let resource = Resource::new("db1").in_region("eu").at("postgres://db1.example/users");
+/// let resource = PhysicalResource::new("db1").in_region("eu").at("postgres://db1.example/users");
 /// assert_eq!(resource.region.as_deref(), Some("eu"));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Resource {
+pub struct PhysicalResource {
     /// What tells it from the others of its resolver.
     pub name: String,
     /// The region that it is in, if regions matter.
@@ -27,7 +28,7 @@ pub struct Resource {
     pub partitions: u32,
 }
 
-impl Resource {
+impl PhysicalResource {
     /// A resource that is reached by its name.
     pub fn new(name: impl Into<String>) -> Self {
         let name = name.into();

@@ -1,0 +1,47 @@
+use std::fmt;
+use std::pin::Pin;
+
+use mainstay_core::task;
+use mainstay_core::time::{self, Duration};
+use mainstay_runtime::Services;
+
+/// How long all that is to be done before a node stops may take together.
+pub const FAREWELL_TIME_MAX: Duration = Duration::from_secs(5);
+
+type Farewell = Box<dyn FnOnce(Services) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
+
+/// What is to be done before a node stops.
+#[derive(Default)]
+pub(crate) struct Farewells(Vec<Farewell>);
+
+impl fmt::Debug for Farewells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Farewells").field(&self.0.len()).finish()
+    }
+}
+
+impl Farewells {
+    pub(crate) fn add<F>(&mut self, farewell: impl FnOnce(Services) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.0.push(Box::new(|services| Box::pin(farewell(services))));
+    }
+
+    /// Does it, all at once. What panics or takes too long is left behind.
+    pub(crate) async fn say(self, services: &Services) {
+        let said: Vec<_> = self.0.into_iter().map(|farewell| task::spawn(farewell(services.clone()))).collect();
+        let all = async {
+            for (number, farewell) in said.into_iter().enumerate() {
+                if let Err(error) = farewell.await {
+                    tracing::error!(number, ?error, "what was to be done before the node stops has failed");
+                }
+            }
+        };
+        if let Err(time::Elapsed) = time::timeout(FAREWELL_TIME_MAX, all).await {
+            tracing::warn!(
+                "what was to be done before the node stops takes longer than {FAREWELL_TIME_MAX:?}: it stops now"
+            );
+        }
+    }
+}
