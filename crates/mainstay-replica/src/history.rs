@@ -4,6 +4,8 @@ use bytes::Bytes;
 use mainstay_core::SequenceNumber;
 use mainstay_store::state::WriteBatch;
 
+use crate::object_put::ObjectPut;
+
 /// What a history holds at most, unless a single commit is larger: how far a follower may fall behind.
 pub(crate) const HISTORY_BYTES_MAX: usize = 4 << 20;
 
@@ -38,8 +40,12 @@ impl History {
     }
 
     /// Adds the newest commit and lets go of the oldest ones above the limit.
-    pub(crate) fn push(&mut self, number: SequenceNumber, batches: &[WriteBatch]) {
-        let batches: Vec<Bytes> = batches.iter().map(|batch| Bytes::copy_from_slice(batch.as_bytes())).collect();
+    pub(crate) fn push(&mut self, number: SequenceNumber, batches: &[WriteBatch], objects: &[ObjectPut]) {
+        // Their keys have their prefix already.
+        let mut others = WriteBatch::new();
+        objects.iter().for_each(|put| put.encode(&mut others));
+        let batches = batches.iter().chain(Some(&others)).filter(|batch| !batch.is_empty());
+        let batches: Vec<Bytes> = batches.map(|batch| Bytes::copy_from_slice(batch.as_bytes())).collect();
         let bytes = COMMIT_OVERHEAD_BYTES + batches.iter().map(Bytes::len).sum::<usize>();
         self.bytes += bytes;
         self.commits.push_back(Commit { number, batches, bytes });

@@ -60,7 +60,7 @@ impl Overlay {
 }
 
 impl Layer for Overlay {
-    fn put(&mut self, _write: usize, key: Key, value: &[u8]) {
+    fn put(&mut self, key: Key, value: &[u8]) {
         self.entries.insert(key, Some(Bytes::copy_from_slice(value)));
     }
 
