@@ -194,7 +194,7 @@ fn commit(folder: &Path, keys: &Arc<[String]>, count: u64) -> Outcome<f64> {
         let value: Arc<dyn Object> = Arc::new(Encoded(contract::encode(&Record::new(0))?));
         let put = async move |number: usize| {
             let mut batch = partition.batch();
-            batch.put_object(&stored_key(&keys[number])?, value.clone(), None);
+            batch.put_object(&stored_key(&keys[number])?, value.clone());
             Outcome::Ok(partition.commit(batch).await?)
         };
         for number in 0..order.len() {

@@ -43,7 +43,9 @@ impl History {
     pub(crate) fn push(&mut self, number: SequenceNumber, batches: &[WriteBatch], objects: &[ObjectPut]) {
         // Their keys have their prefix already.
         let mut others = WriteBatch::new();
-        objects.iter().for_each(|put| put.encode(&mut others));
+        for put in objects.iter().filter(|put| !put.is_written) {
+            others.put(&put.key, put.object.bytes());
+        }
         let batches = batches.iter().chain(Some(&others)).filter(|batch| !batch.is_empty());
         let batches: Vec<Bytes> = batches.map(|batch| Bytes::copy_from_slice(batch.as_bytes())).collect();
         let bytes = COMMIT_OVERHEAD_BYTES + batches.iter().map(Bytes::len).sum::<usize>();

@@ -1,19 +1,16 @@
 use std::sync::Arc;
 
-use bytes::Bytes;
-use mainstay_store::state::{Key, Object, WriteBatch};
+use mainstay_store::state::{Key, Object};
 use smallvec::SmallVec;
 
-use crate::partition::PREFIX_BYTES;
-
-/// A key that is set to an object, by a partition of level none: nothing of it is encoded unless somebody follows.
+/// A key that is set to an object, by a partition of level none.
 #[derive(Clone)]
 pub(crate) struct ObjectPut {
     /// With the partition's prefix.
     pub(crate) key: Key,
     pub(crate) object: Arc<dyn Object>,
-    /// What goes before it for those who follow.
-    pub(crate) note: Option<Bytes>,
+    /// The batch sets the key to its bytes as well. Otherwise nothing of it is encoded unless somebody follows.
+    pub(crate) is_written: bool,
 }
 
 /// Most batches have one at most.
@@ -22,15 +19,7 @@ pub(crate) type ObjectPuts = SmallVec<[ObjectPut; 1]>;
 impl ObjectPut {
     /// What it counts for in the size of a commit.
     pub(crate) fn bytes(&self) -> usize {
-        self.key.len() + self.object.bytes().len() + self.note.as_ref().map_or(0, Bytes::len)
-    }
-
-    /// Writes it as any other write is written.
-    pub(crate) fn encode(&self, batch: &mut WriteBatch) {
-        if let Some(note) = &self.note {
-            batch.note(&[&self.key[..PREFIX_BYTES], note].concat());
-        }
-        batch.put(&self.key, self.object.bytes());
+        if self.is_written { 0 } else { self.key.len() + self.object.bytes().len() }
     }
 }
 

@@ -79,18 +79,28 @@ impl Batch {
         self
     }
 
-    /// Sets a key to the bytes of an object, with a [note](Batch::note) before it. On level none the object itself is kept, and
-    /// [`Partition::held`] returns it; then it comes after all other changes of the batch.
-    pub fn put_object(&mut self, key: &[u8], object: Arc<dyn Object>, note: Option<Bytes>) -> &mut Self {
-        if self.set.level == Level::None {
-            let key = Key::concat(&[&prefix(self.partition), key]);
-            self.objects.push(ObjectPut { key, object, note });
+    /// Sets a key to the bytes of an object. On level none the object itself is kept, and [`Partition::held`] returns it; then
+    /// it comes after all other changes of the batch.
+    pub fn put_object(&mut self, key: &[u8], object: Arc<dyn Object>) -> &mut Self {
+        if self.set.level != Level::None {
+            return self.put(key, object.bytes());
+        }
+        self.push_object(key, object, false)
+    }
+
+    /// On level none, keeps the object to whose bytes this batch [sets](Batch::put) a key. For those who follow, the change is
+    /// where it was put, and not after all others.
+    pub fn keep_object(&mut self, key: &[u8], object: Arc<dyn Object>) -> &mut Self {
+        if self.set.level != Level::None {
             return self;
         }
-        if let Some(note) = &note {
-            self.note(note);
-        }
-        self.put(key, object.bytes())
+        self.push_object(key, object, true)
+    }
+
+    fn push_object(&mut self, key: &[u8], object: Arc<dyn Object>, is_written: bool) -> &mut Self {
+        let key = Key::concat(&[&prefix(self.partition), key]);
+        self.objects.push(ObjectPut { key, object, is_written });
+        self
     }
 
     /// Removes a key; one that is not there is fine.

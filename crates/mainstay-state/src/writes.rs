@@ -209,18 +209,18 @@ impl Writes {
             {
                 batch.delete(&layout::expiry(at, key));
             }
-            let note = old.filter(|_| history).map(|old| &old.raw);
+            if let Some(old) = old.filter(|_| history) {
+                batch.note(&old.raw);
+            }
             match new {
-                Some(new) if self.keeps_objects => _ = batch.put_object(key, new.object(), note.cloned()),
-                _ => {
-                    if let Some(note) = note {
-                        batch.note(note);
+                Some(new) if self.keeps_objects && !history => _ = batch.put_object(key, new.object()),
+                Some(new) => {
+                    batch.put(key, &new.raw);
+                    if self.keeps_objects {
+                        batch.keep_object(key, new.object());
                     }
-                    match new {
-                        Some(new) => batch.put(key, &new.raw),
-                        None => batch.delete(key),
-                    };
                 }
+                None => _ = batch.delete(key),
             }
             if let Some(at) = expires {
                 batch.put(&layout::expiry(at, key), &[]);

@@ -8,8 +8,8 @@ use super::driver::{Actor, LONG, Owner, actors, key, table};
 use crate::lock::LockMode::{Exclusive, Shared};
 use crate::lock::TransactionId;
 
-#[test]
-fn who_shares_is_not_in_the_table_before_somebody_bars() {
+#[tokio::test]
+async fn who_shares_is_not_in_the_table_before_somebody_bars() {
     let table = table();
     let [mut a, mut b, mut c, mut d] = actors(&table);
     a.shares("stock");
@@ -40,8 +40,8 @@ fn who_shares_is_not_in_the_table_before_somebody_bars() {
     assert_eq!((table.listed(), table.len()), (0, 0));
 }
 
-#[test]
-fn a_sole_sharer_gets_it_alone_and_of_two_one_is_refused() {
+#[tokio::test]
+async fn a_sole_sharer_gets_it_alone_and_of_two_one_is_refused() {
     let table = table();
     let [mut a, mut b, mut c] = actors(&table);
     a.shares("stock");
@@ -65,8 +65,8 @@ fn a_sole_sharer_gets_it_alone_and_of_two_one_is_refused() {
     assert_eq!((table.listed(), table.len()), (0, 0));
 }
 
-#[test]
-fn a_circle_through_what_is_shared_is_found_whoever_closes_it() {
+#[tokio::test]
+async fn a_circle_through_what_is_shared_is_found_whoever_closes_it() {
     for sharer_waits_first in [true, false] {
         let table = table();
         let [mut sharer, mut other] = actors(&table);
@@ -89,8 +89,8 @@ fn a_circle_through_what_is_shared_is_found_whoever_closes_it() {
     }
 }
 
-#[test]
-fn any_number_share_and_each_is_waited_for() {
+#[tokio::test]
+async fn any_number_share_and_each_is_waited_for() {
     let table = table();
     let mut sharers: Vec<Actor> = (10..110).map(|id| Actor::new(&table, id)).collect();
     sharers.iter().for_each(|sharer| sharer.shares("stock"));
