@@ -112,7 +112,7 @@ impl LockTable {
         match entries.entry(hash, |entry| entry.is_for(hash, &key), |entry| entry.hash) {
             hash_table::Entry::Occupied(mut found) => found.get_mut().holders.add(holder, LockMode::Shared),
             hash_table::Entry::Vacant(vacant) => {
-                drop(vacant.insert(Entry::new(hash, key, holder, LockMode::Shared)));
+                vacant.insert(Entry::new(hash, key, holder, LockMode::Shared));
             }
         }
     }
