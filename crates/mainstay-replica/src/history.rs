@@ -85,16 +85,16 @@ mod tests {
         let mut history = History::after(SequenceNumber(4));
         assert_eq!((history.before(), numbers(&history, 4)), (SequenceNumber(4), vec![]));
         for number in 5..25 {
-            history.push(SequenceNumber(number), &[batch(HISTORY_BYTES_MAX / 10)]);
+            history.push(SequenceNumber(number), &[batch(HISTORY_BYTES_MAX / 10)], &[]);
             assert!(history.bytes <= HISTORY_BYTES_MAX);
         }
         let before = history.before().0;
         assert!(before > 10, "20 tenths do not fit");
         assert_eq!(numbers(&history, before), (before + 1..25).collect::<Vec<_>>());
         assert_eq!(numbers(&history, 23), [24]);
-        history.push(SequenceNumber(25), &[batch(2 * HISTORY_BYTES_MAX)]);
+        history.push(SequenceNumber(25), &[batch(2 * HISTORY_BYTES_MAX)], &[]);
         assert_eq!((history.before().0, numbers(&history, 24)), (24, vec![25]));
-        history.push(SequenceNumber(26), &[batch(1), batch(2)]);
+        history.push(SequenceNumber(26), &[batch(1), batch(2)], &[]);
         assert_eq!((history.before().0, numbers(&history, 25)), (25, vec![26]));
         assert_eq!(history.since(SequenceNumber(25)).map(|(_, batches)| batches.len()).sum::<usize>(), 2);
     }
