@@ -344,10 +344,12 @@ mod tests {
     fn objects_are_values_that_come_back_as_they_were() {
         let store = MemoryStore::new();
         let apply = |index, batch: &WriteBatch, objects: &[(&[u8], &'static [u8])]| {
-            let object = |(key, text): &(&[u8], _)| (Key::from(*key), Arc::new(Text(text)) as Arc<dyn Object>);
-            let objects: SmallVec<[(Key, Arc<dyn Object>); 1]> = objects.iter().map(object).collect();
+            let mut puts: SmallVec<[(Key, Arc<dyn Object>); 1]> = SmallVec::new();
+            for (key, text) in objects {
+                puts.push((Key::from(*key), Arc::new(Text(text))));
+            }
             let first = |next, seen: &[_]| assert_eq!((next, seen.len()), (index, objects.len()));
-            assert_eq!(store.append(|index| batch.stamped(index), objects.clone(), first).unwrap(), index);
+            assert_eq!(store.append(|index| batch.stamped(index), puts, first).unwrap(), index);
         };
         let mut batch = WriteBatch::new();
         batch.put(b"a", b"one").delete(b"b").put(b"c", b"overwritten");
