@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::{Level, contract, key, task};
+use mainstay_replica::Object;
 use mainstay_state::Attempt;
 use mainstay_store::state::{Mark, MemoryStore, StateStore as _, WriteBatch};
 
@@ -175,16 +176,25 @@ async fn second_read(mut turns: Turns) -> Outcome<()> {
     Ok(())
 }
 
+/// A value as a transaction commits it: encoded already, and kept as it is.
+struct Encoded(Vec<u8>);
+
+impl Object for Encoded {
+    fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// The partition by itself, with keys and values as long as those of the records.
 fn commit(folder: &Path, keys: &Arc<[String]>, count: u64) -> Outcome<f64> {
     let (keys, mut order) = (keys.clone(), Shuffled::of_caller(0, 1, keys.len()));
     runtime()?.block_on(async {
         let node = Node::start(folder, Level::None, &[]).await?;
         let partition = node.partition.clone();
-        let value = contract::encode(&Record::new(0))?;
+        let value: Arc<dyn Object> = Arc::new(Encoded(contract::encode(&Record::new(0))?));
         let put = async move |number: usize| {
             let mut batch = partition.batch();
-            batch.put(&stored_key(&keys[number])?, &value);
+            batch.put_object(&stored_key(&keys[number])?, value.clone());
             Outcome::Ok(partition.commit(batch).await?)
         };
         for number in 0..order.len() {

@@ -4,6 +4,8 @@ use bytes::Bytes;
 use mainstay_core::SequenceNumber;
 use mainstay_store::state::WriteBatch;
 
+use crate::object_put::ObjectPut;
+
 /// What a history holds at most, unless a single commit is larger: how far a follower may fall behind.
 pub(crate) const HISTORY_BYTES_MAX: usize = 4 << 20;
 
@@ -38,8 +40,14 @@ impl History {
     }
 
     /// Adds the newest commit and lets go of the oldest ones above the limit.
-    pub(crate) fn push(&mut self, number: SequenceNumber, batches: &[WriteBatch]) {
-        let batches: Vec<Bytes> = batches.iter().map(|batch| Bytes::copy_from_slice(batch.as_bytes())).collect();
+    pub(crate) fn push(&mut self, number: SequenceNumber, batches: &[WriteBatch], objects: &[ObjectPut]) {
+        // Their keys have their prefix already.
+        let mut others = WriteBatch::new();
+        for put in objects.iter().filter(|put| !put.is_written) {
+            others.put(&put.key, put.object.bytes());
+        }
+        let batches = batches.iter().chain(Some(&others)).filter(|batch| !batch.is_empty());
+        let batches: Vec<Bytes> = batches.map(|batch| Bytes::copy_from_slice(batch.as_bytes())).collect();
         let bytes = COMMIT_OVERHEAD_BYTES + batches.iter().map(Bytes::len).sum::<usize>();
         self.bytes += bytes;
         self.commits.push_back(Commit { number, batches, bytes });
@@ -77,16 +85,16 @@ mod tests {
         let mut history = History::after(SequenceNumber(4));
         assert_eq!((history.before(), numbers(&history, 4)), (SequenceNumber(4), vec![]));
         for number in 5..25 {
-            history.push(SequenceNumber(number), &[batch(HISTORY_BYTES_MAX / 10)]);
+            history.push(SequenceNumber(number), &[batch(HISTORY_BYTES_MAX / 10)], &[]);
             assert!(history.bytes <= HISTORY_BYTES_MAX);
         }
         let before = history.before().0;
         assert!(before > 10, "20 tenths do not fit");
         assert_eq!(numbers(&history, before), (before + 1..25).collect::<Vec<_>>());
         assert_eq!(numbers(&history, 23), [24]);
-        history.push(SequenceNumber(25), &[batch(2 * HISTORY_BYTES_MAX)]);
+        history.push(SequenceNumber(25), &[batch(2 * HISTORY_BYTES_MAX)], &[]);
         assert_eq!((history.before().0, numbers(&history, 24)), (24, vec![25]));
-        history.push(SequenceNumber(26), &[batch(1), batch(2)]);
+        history.push(SequenceNumber(26), &[batch(1), batch(2)], &[]);
         assert_eq!((history.before().0, numbers(&history, 25)), (25, vec![26]));
         assert_eq!(history.since(SequenceNumber(25)).map(|(_, batches)| batches.len()).sum::<usize>(), 2);
     }

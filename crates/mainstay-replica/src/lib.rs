@@ -24,6 +24,7 @@ mod committer;
 mod growth;
 mod history;
 mod local;
+mod object_put;
 mod progress;
 
 mod log_storage;
@@ -56,7 +57,7 @@ pub use in_process::{Handler, InProcessNetwork, Troubles};
 pub use mainstay_store::disk::sim::SimDisk;
 pub use mainstay_store::disk::{Disk, RealDisk};
 pub use mainstay_store::log::{LogActivity, LogOptions};
-pub use mainstay_store::state::{DiskStoreOptions, Held, KeyRange, Object, Order, Scan, prefix_successor};
+pub use mainstay_store::state::{DiskStoreOptions, Held, Key, KeyRange, Object, Order, Scan, prefix_successor};
 pub use options::{CheckpointOptions, CommitOptions, ReplicaOptions, Timing};
 pub use partition::{Batch, Partition, Snapshot};
 pub use replica::{Identity, Replica, Status};

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use mainstay_core::{Epoch, Error, NodeId, Result, SequenceNumber, SetId};
-use mainstay_store::state::{Mark, MemoryStore, Object, WriteBatch};
+use mainstay_store::state::{MemoryStore, WriteBatch};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
@@ -12,6 +12,7 @@ use crate::changes::too_old;
 use crate::claim::Claims;
 use crate::committer::{not_primary, stopped, too_large};
 use crate::history::History;
+use crate::object_put::{ObjectPut, ObjectPuts};
 use crate::standing::{Role, Standing};
 
 /// There is one primary for as long as the node lives, and so one epoch.
@@ -24,19 +25,14 @@ pub(crate) struct LocalSet {
     store: MemoryStore,
     commit_bytes_max: usize,
     claims: Arc<Claims>,
-    shared: Mutex<Shared>,
+    /// Kept from when the first follower came. Locked while the store is, if at all.
+    history: Mutex<Option<History>>,
+    /// There is a history. Changed while nothing is applied.
+    followed: AtomicBool,
     /// Wakes those who follow.
     wake: Notify,
     stopped: AtomicBool,
     standing: watch::Sender<Standing>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    /// The number of the next commit.
-    next: u64,
-    /// Kept from when the first follower came.
-    history: Option<History>,
 }
 
 /// Commits with their numbers, each as its encoded batches.
@@ -50,7 +46,8 @@ impl LocalSet {
             store: MemoryStore::new(),
             commit_bytes_max,
             claims: Arc::default(),
-            shared: Mutex::new(Shared { next: 1, history: None }),
+            history: Mutex::new(None),
+            followed: AtomicBool::new(false),
             wake: Notify::new(),
             stopped: AtomicBool::new(false),
             standing: watch::Sender::new(standing),
@@ -76,7 +73,7 @@ impl LocalSet {
 
     /// How many commits there were.
     pub(crate) fn commits(&self) -> u64 {
-        self.shared.lock().next - 1
+        self.store.at_mark(|mark| mark.index)
     }
 
     pub(crate) fn standing(&self) -> Standing {
@@ -87,32 +84,36 @@ impl LocalSet {
         self.standing.subscribe()
     }
 
-    /// Applies batches as one. The objects are values of their writes, numbered through all batches and in order.
+    /// Applies batches as one, and what keeps objects behind them.
     pub(crate) fn commit(
         &self,
         batches: &[WriteBatch],
-        objects: &[(usize, Arc<dyn Object>)],
+        objects: ObjectPuts,
         epoch: Option<Epoch>,
     ) -> Result<SequenceNumber> {
         if epoch.is_some_and(|epoch| epoch != EPOCH) {
             return Err(not_primary(self.id, self.standing().primary));
         }
-        let bytes: usize = batches.iter().map(|batch| batch.as_bytes().len()).sum();
+        let bytes = batches.iter().map(WriteBatch::bytes).sum::<usize>();
+        let bytes = bytes + objects.iter().map(ObjectPut::bytes).sum::<usize>();
         if bytes > self.commit_bytes_max {
             return Err(too_large(bytes, self.commit_bytes_max));
         }
-        let mut shared = self.shared.lock();
-        let mark = Mark { index: shared.next, note: Bytes::new() };
-        let sequence = SequenceNumber(shared.next);
-        let mut writes = batches.iter().flat_map(|batch| batch.stamped(sequence.0));
-        self.store.apply_objects(mark, &mut writes, objects)?;
-        shared.next += 1;
-        if let Some(history) = &mut shared.history {
-            history.push(sequence, batches);
-            drop(shared);
+        let mut is_followed = false;
+        let number = self.store.append(
+            |number| batches.iter().flat_map(move |batch| batch.stamped(number)),
+            objects,
+            |number, objects| {
+                is_followed = self.followed.load(Ordering::Relaxed);
+                if is_followed && let Some(history) = &mut *self.history.lock() {
+                    history.push(SequenceNumber(number), batches, objects);
+                }
+            },
+        )?;
+        if is_followed {
             self.wake.notify_waiters();
         }
-        Ok(sequence)
+        Ok(SequenceNumber(number))
     }
 
     /// Sees to it that what comes after a commit can be followed, from now on and as far as is known.
@@ -121,16 +122,20 @@ impl LocalSet {
     /// `TooOld` if some of it is gone, `Invalid` for a number that no commit has yet, `Fatal` after the set has stopped.
     pub(crate) fn follow(&self, after: SequenceNumber) -> Result<()> {
         self.check_running()?;
-        let mut shared = self.shared.lock();
-        let last = SequenceNumber(shared.next - 1);
-        if after > last {
-            return Err(Error::invalid(format!(
-                "cannot follow set {} after {}: its last commit is {}; numbers of an earlier run of the node mean nothing now",
-                self.id, after.0, last.0
-            )));
-        }
-        let history = shared.history.get_or_insert_with(|| History::after(last));
-        if after < history.before() { Err(too_old(self.id, after)) } else { Ok(()) }
+        self.store.at_mark(|mark| {
+            let last = SequenceNumber(mark.index);
+            if after > last {
+                return Err(Error::invalid(format!(
+                    "cannot follow set {} after {}: its last commit is {}; numbers of an earlier run of the node mean \
+                     nothing now",
+                    self.id, after.0, last.0
+                )));
+            }
+            self.followed.store(true, Ordering::Relaxed);
+            let mut history = self.history.lock();
+            let history = history.get_or_insert_with(|| History::after(last));
+            if after < history.before() { Err(too_old(self.id, after)) } else { Ok(()) }
+        })
     }
 
     /// Waits for commits after a number and returns them, as many as `bytes_max` allows but at least one.
@@ -149,8 +154,8 @@ impl LocalSet {
     }
 
     fn kept_after(&self, after: SequenceNumber, bytes_max: usize) -> Result<LocalCommits> {
-        let shared = self.shared.lock();
-        let Some(history) = shared.history.as_ref().filter(|history| history.before() <= after) else {
+        let history = self.history.lock();
+        let Some(history) = history.as_ref().filter(|history| history.before() <= after) else {
             return Err(too_old(self.id, after));
         };
         let mut bytes = 0;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
 use mainstay_core::{Epoch, Error, Level, PartitionId, Result, SequenceNumber, SetId};
-use mainstay_store::state::{Held, KeyRange, Mark, Object, Order, Scan, StateSnapshot, StateStore, WriteBatch};
-use smallvec::SmallVec;
+use mainstay_store::state::{Held, Key, KeyRange, Mark, Object, Order, Scan, StateSnapshot, StateStore, WriteBatch};
 use tokio::sync::watch;
 
 use crate::changes::Changes;
@@ -13,6 +12,7 @@ use crate::claim::Claim;
 use crate::command::last_sequence_number;
 use crate::committer::Commit;
 use crate::local::LocalSet;
+use crate::object_put::{ObjectPut, ObjectPuts};
 use crate::replica::Replica;
 use crate::standing::Standing;
 
@@ -43,52 +43,75 @@ impl fmt::Debug for Partition {
 pub struct Batch {
     set: SetId,
     partition: PartitionId,
-    writes: WriteBatch,
-    /// Values of writes by their numbers, in order; of a partition of level none alone.
-    objects: Objects,
+    /// Made for the first of them.
+    writes: Option<WriteBatch>,
+    /// Of a partition of level none alone.
+    objects: ObjectPuts,
     epoch: Option<Epoch>,
 }
 
-/// Most batches have one at most.
-type Objects = SmallVec<[(usize, Arc<dyn Object>); 1]>;
-
 impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Batch({} in {}, {:?})", self.partition, self.set, self.writes)
+        write!(f, "Batch({} in {}, {} objects, {:?})", self.partition, self.set, self.objects.len(), self.writes)
     }
 }
 
 impl Batch {
+    fn writes(&mut self) -> &mut WriteBatch {
+        let prefix = prefix(self.partition);
+        self.writes.get_or_insert_with(|| WriteBatch::with_prefix(&prefix))
+    }
+
+    fn into_writes(mut self) -> WriteBatch {
+        self.writes();
+        self.writes.unwrap_or_default()
+    }
+
     /// Sets a key.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> &mut Self {
-        self.writes.put(key, value);
+        self.writes().put(key, value);
         self
     }
 
     /// Sets a key; key and value are given in parts that are put together here, so that nobody has to do so before.
     pub fn put_parts(&mut self, key: &[&[u8]], value: &[&[u8]]) -> &mut Self {
-        self.writes.put_parts(key, value);
+        self.writes().put_parts(key, value);
         self
     }
 
-    /// Sets a key to the bytes of an object. On level none the object itself is kept, and [`Partition::held`] returns it;
-    /// otherwise this is [`put`](Batch::put).
-    pub fn put_object(&mut self, key: &[u8], object: &Arc<dyn Object>) -> &mut Self {
-        if self.set.level == Level::None {
-            self.objects.push((self.writes.len(), object.clone()));
+    /// Sets a key to the bytes of an object. On level none the object itself is kept, and [`Partition::held`] returns it; then
+    /// it comes after all other changes of the batch.
+    pub fn put_object(&mut self, key: &[u8], object: Arc<dyn Object>) -> &mut Self {
+        if self.set.level != Level::None {
+            return self.put(key, object.bytes());
         }
-        self.put(key, object.bytes())
+        self.push_object(key, object, false)
+    }
+
+    /// On level none, keeps the object to whose bytes this batch [sets](Batch::put) a key. For those who follow, the change is
+    /// where it was put, and not after all others.
+    pub fn keep_object(&mut self, key: &[u8], object: Arc<dyn Object>) -> &mut Self {
+        if self.set.level != Level::None {
+            return self;
+        }
+        self.push_object(key, object, true)
+    }
+
+    fn push_object(&mut self, key: &[u8], object: Arc<dyn Object>, is_written: bool) -> &mut Self {
+        let key = Key::concat(&[&prefix(self.partition), key]);
+        self.objects.push(ObjectPut { key, object, is_written });
+        self
     }
 
     /// Removes a key; one that is not there is fine.
     pub fn delete(&mut self, key: &[u8]) -> &mut Self {
-        self.writes.delete(key);
+        self.writes().delete(key);
         self
     }
 
     /// Removes all keys from `start` and before `end`; to the end of the partition if that is `None`.
     pub fn delete_range(&mut self, start: &[u8], end: Option<&[u8]>) -> &mut Self {
-        self.writes.delete_range(start, end);
+        self.writes().delete_range(start, end);
         self
     }
 
@@ -98,7 +121,7 @@ impl Batch {
     /// A counter's key is for counters alone. Where it has a value of another length the replica stops: a commit that is in
     /// the log can neither be applied nor be left out then.
     pub fn add(&mut self, key: &[u8], delta: i64) -> &mut Self {
-        self.writes.add(key, delta);
+        self.writes().add(key, delta);
         self
     }
 
@@ -107,13 +130,13 @@ impl Batch {
     ///
     /// Two in one commit with the same start and end are the same key.
     pub fn put_stamped(&mut self, start: &[u8], end: &[u8], value: &[u8]) -> &mut Self {
-        self.writes.put_stamped(start, end, value);
+        self.writes().put_stamped(start, end, value);
         self
     }
 
     /// Leaves a message for those who follow the commits; it changes nothing.
     pub fn note(&mut self, note: &[u8]) -> &mut Self {
-        self.writes.note(note);
+        self.writes().note(note);
         self
     }
 
@@ -125,7 +148,8 @@ impl Batch {
 
     /// The bytes that this adds to the log.
     pub fn bytes(&self) -> usize {
-        self.writes.as_bytes().len()
+        let writes = self.writes.as_ref().map_or(0, WriteBatch::bytes);
+        writes + self.objects.iter().map(ObjectPut::bytes).sum::<usize>()
     }
 }
 
@@ -169,8 +193,7 @@ impl Partition {
 
     /// An empty batch for this partition.
     pub fn batch(&self) -> Batch {
-        let writes = WriteBatch::with_prefix(&prefix(self.id));
-        Batch { set: self.set(), partition: self.id, writes, objects: Objects::new(), epoch: None }
+        Batch { set: self.set(), partition: self.id, writes: None, objects: ObjectPuts::new(), epoch: None }
     }
 
     /// Commits a batch. When this returns, the commit is durable by the partition's level (on disk, or in memory, of a
@@ -183,14 +206,28 @@ impl Partition {
     /// happened.
     pub async fn commit(&self, batch: Batch) -> Result<SequenceNumber> {
         match &self.backing {
-            Backing::Local(local) => {
-                self.owns(&batch)?;
-                local.commit(std::slice::from_ref(&batch.writes), &batch.objects, batch.epoch)
-            }
+            Backing::Local(_) => self.commit_at_once(batch),
             Backing::Replicated(replica) => {
                 self.owns(&batch)?;
-                replica.commit(Commit { batches: vec![batch.writes], epoch: batch.epoch }).await
+                let epoch = batch.epoch;
+                replica.commit(Commit { batches: vec![batch.into_writes()], epoch }).await
             }
+        }
+    }
+
+    /// [`commit`](Partition::commit) of a partition of level none, which waits for nobody.
+    ///
+    /// # Errors
+    /// As [`commit`](Partition::commit); `Invalid` on any other level.
+    pub fn commit_at_once(&self, batch: Batch) -> Result<SequenceNumber> {
+        self.owns(&batch)?;
+        match &self.backing {
+            Backing::Local(local) => local.commit(batch.writes.as_slice(), batch.objects, batch.epoch),
+            Backing::Replicated(_) => Err(Error::invalid(format!(
+                "partition {} is of level {}, where a commit takes time: wait for it with `commit`",
+                self.id,
+                self.level()
+            ))),
         }
     }
 
@@ -217,17 +254,15 @@ impl Partition {
         }
         match &self.backing {
             Backing::Local(local) => {
-                let (mut writes, mut objects) = (Vec::with_capacity(batches.len()), Objects::new());
-                let mut count = 0;
+                let (mut writes, mut objects) = (Vec::with_capacity(batches.len()), ObjectPuts::new());
                 for batch in batches {
-                    objects.extend(batch.objects.into_iter().map(|(number, object)| (count + number, object)));
-                    count += batch.writes.len();
-                    writes.push(batch.writes);
+                    objects.extend(batch.objects);
+                    writes.extend(batch.writes);
                 }
-                local.commit(&writes, &objects, epoch)
+                local.commit(&writes, objects, epoch)
             }
             Backing::Replicated(replica) => {
-                let batches = batches.into_iter().map(|batch| batch.writes).collect();
+                let batches = batches.into_iter().map(Batch::into_writes).collect();
                 replica.commit(Commit { batches, epoch }).await
             }
         }
@@ -262,7 +297,7 @@ impl Partition {
     /// `NotPrimary` without role or lease.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         self.check()?;
-        self.store().get(&full_key(self.id, key))
+        with_full_key(self.id, key, |full| self.store().get(full))
     }
 
     /// Like [`get`](Partition::get), with the [object](Batch::put_object) if the value was written as one and is kept so.
@@ -271,7 +306,7 @@ impl Partition {
     /// `NotPrimary` without role or lease.
     pub fn held(&self, key: &[u8]) -> Result<Option<Held>> {
         match &self.backing {
-            Backing::Local(local) => Ok(local.store().held(&full_key(self.id, key))),
+            Backing::Local(local) => Ok(with_full_key(self.id, key, |full| local.store().held(full))),
             Backing::Replicated(_) => Ok(self.get(key)?.map(Held::Bytes)),
         }
     }
@@ -388,7 +423,7 @@ impl Snapshot {
     /// # Errors
     /// `Corrupt` if the stored bytes are damaged.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.state.get(&full_key(self.partition, key))
+        with_full_key(self.partition, key, |full| self.state.get(full))
     }
 
     /// The values of several keys.
@@ -396,8 +431,8 @@ impl Snapshot {
     /// # Errors
     /// `Corrupt` if the stored bytes are damaged.
     pub fn multi_get(&self, keys: &[&[u8]]) -> Result<Vec<Option<Bytes>>> {
-        let keys: Vec<FullKey> = keys.iter().map(|key| full_key(self.partition, key)).collect();
-        self.state.multi_get(&keys.iter().map(SmallVec::as_slice).collect::<Vec<_>>())
+        let keys: Vec<Vec<u8>> = keys.iter().map(|key| full_key(self.partition, key)).collect();
+        self.state.multi_get(&keys.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
     /// The entries of a range of keys, in the order of their bytes or against it.
@@ -405,7 +440,7 @@ impl Snapshot {
     /// # Errors
     /// `Corrupt` if the stored bytes are damaged.
     pub fn scan(&self, range: KeyRange, order: Order) -> Result<Scan> {
-        let full = |key: Bytes| Bytes::from(full_key(self.partition, &key).into_vec());
+        let full = |key: Bytes| Bytes::from(full_key(self.partition, &key));
         let start = match range.start {
             Bound::Included(key) => Bound::Included(full(key)),
             Bound::Excluded(key) => Bound::Excluded(full(key)),
@@ -440,11 +475,16 @@ pub(crate) fn prefix(partition: PartitionId) -> [u8; PREFIX_BYTES] {
 /// How long a key may be, with its prefix, to be looked up without an allocation.
 const FULL_KEY_BYTES_IN_PLACE: usize = 64;
 
-type FullKey = SmallVec<[u8; FULL_KEY_BYTES_IN_PLACE]>;
+/// Looks a key up with its prefix.
+#[inline]
+fn with_full_key<T>(partition: PartitionId, key: &[u8], look: impl FnOnce(&[u8]) -> T) -> T {
+    let mut place = [0; FULL_KEY_BYTES_IN_PLACE];
+    let Some(full) = place.get_mut(..PREFIX_BYTES + key.len()) else { return look(&full_key(partition, key)) };
+    full[..PREFIX_BYTES].copy_from_slice(&prefix(partition));
+    full[PREFIX_BYTES..].copy_from_slice(key);
+    look(full)
+}
 
-fn full_key(partition: PartitionId, key: &[u8]) -> FullKey {
-    let mut full = FullKey::with_capacity(PREFIX_BYTES + key.len());
-    full.extend_from_slice(&prefix(partition));
-    full.extend_from_slice(key);
-    full
+fn full_key(partition: PartitionId, key: &[u8]) -> Vec<u8> {
+    [&prefix(partition)[..], key].concat()
 }

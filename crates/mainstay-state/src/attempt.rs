@@ -1,7 +1,9 @@
+use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use mainstay_core::{Error, Result};
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::transaction::Transaction;
 
@@ -10,47 +12,55 @@ use crate::transaction::Transaction;
 ///
 /// It is lent by value because the future of a body that borrows it could not move from thread to thread: the compiler
 /// cannot yet show that of an async closure with a borrowed argument.
-#[derive(Debug)]
 pub struct Attempt {
-    /// Empty only while it is dropped. In a box, because it goes from hand to hand.
-    transaction: Option<Box<Transaction>>,
-    returned: Arc<Mutex<Option<Box<Transaction>>>>,
+    /// Nobody else waits for it: who has lent it asks once, when the body has ended.
+    transaction: OwnedMutexGuard<Transaction>,
 }
 
-/// Where the transaction comes back when the body is done with it.
-pub(crate) struct Returned(Arc<Mutex<Option<Box<Transaction>>>>);
+/// Where the transaction is when the body is done with it.
+pub(crate) struct Lent {
+    transaction: Arc<Mutex<Transaction>>,
+}
 
-impl Attempt {
-    pub(crate) fn new(transaction: Transaction) -> (Self, Returned) {
-        let returned = Arc::default();
-        (Self { transaction: Some(Box::new(transaction)), returned: Arc::clone(&returned) }, Returned(returned))
+impl Lent {
+    /// Lends a transaction to a body.
+    pub(crate) fn new(transaction: Transaction) -> Result<(Self, Attempt)> {
+        let transaction = Arc::new(Mutex::new(transaction));
+        match transaction.clone().try_lock_owned() {
+            Ok(lent) => Ok((Self { transaction }, Attempt { transaction: lent })),
+            Err(_) => Err(Error::fatal("a transaction that nobody has seen is in use")),
+        }
+    }
+
+    /// The transaction; `None` if the body has kept it.
+    pub(crate) fn returned(&mut self) -> Option<&mut Transaction> {
+        Arc::get_mut(&mut self.transaction).map(Mutex::get_mut)
+    }
+
+    /// The same to keep.
+    pub(crate) fn into_transaction(self) -> Option<Transaction> {
+        Arc::into_inner(self.transaction).map(Mutex::into_inner)
     }
 }
 
-impl Returned {
-    pub(crate) fn take(&self) -> Option<Box<Transaction>> {
-        self.0.lock().take()
-    }
-}
-
-#[allow(clippy::expect_used, reason = "it is taken out by `drop` alone")]
 impl Deref for Attempt {
     type Target = Transaction;
 
+    #[inline]
     fn deref(&self) -> &Transaction {
-        self.transaction.as_ref().expect("a live attempt has its transaction")
+        &self.transaction
     }
 }
 
-#[allow(clippy::expect_used, reason = "it is taken out by `drop` alone")]
 impl DerefMut for Attempt {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Transaction {
-        self.transaction.as_mut().expect("a live attempt has its transaction")
+        &mut self.transaction
     }
 }
 
-impl Drop for Attempt {
-    fn drop(&mut self) {
-        *self.returned.lock() = self.transaction.take();
+impl fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Attempt({:?})", **self)
     }
 }

@@ -2,7 +2,6 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use mainstay_core::{Error, Result};
 
 use crate::lock::LockMode;
@@ -50,18 +49,18 @@ impl Handle {
 
     /// The other part: from now on the collection stays.
     pub(crate) async fn hold(&self, tx: &mut Transaction, mode: LockMode) -> Result<()> {
-        tx.lock(&self.known.intent, mode, || self.known.to_string()).await?;
+        tx.lock_collection(&self.known.intent, mode, || self.known.to_string()).await?;
         self.known.check(tx.id())
     }
 
     /// Says of which collection and key an error is.
-    pub(crate) fn explain(&self, entry_key: &Bytes, error: Error) -> Error {
+    pub(crate) fn explain(&self, entry_key: &[u8], error: Error) -> Error {
         let text = format!("{}: {error}", self.name_of(entry_key));
         Error::new(error.kind(), text).with_source(error)
     }
 
     /// Names a key for people.
-    pub(crate) fn name_of(&self, entry_key: &Bytes) -> String {
+    pub(crate) fn name_of(&self, entry_key: &[u8]) -> String {
         let key = &entry_key[crate::layout::ENTRY_PREFIX_BYTES..];
         format!("{}, key {}", self.known, mainstay_core::key::display(key))
     }

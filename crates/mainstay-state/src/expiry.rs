@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use bytes::Bytes;
 use mainstay_core::time::{self, Duration, WallTime};
 use mainstay_core::{ErrorKind, Result, task};
-use mainstay_replica::{KeyRange, Order, Snapshot, prefix_successor};
+use mainstay_replica::{Key, KeyRange, Order, Snapshot, prefix_successor};
 use tokio::sync::Notify;
 
 use crate::layout::{self, ENTRY_PREFIX_BYTES};
@@ -152,7 +152,7 @@ async fn remove(state: &StateManager, places: &[Bytes]) -> Result<usize> {
     let mut removed = 0;
     for place in places {
         let Some((at, key)) = layout::parse_expiry(place) else {
-            tx.put_record(place.clone(), None);
+            tx.put_record(Key::from(&place[..]), None);
             removed += 1;
             continue;
         };
@@ -163,7 +163,7 @@ async fn remove(state: &StateManager, places: &[Bytes]) -> Result<usize> {
         match tx.opaque_entry(&key)? {
             Some(stored) if stored.expires == Some(at) => tx.writes.put(key, Some(stored), None)?,
             // It was replaced, or removed.
-            _ => tx.put_record(place.clone(), None),
+            _ => tx.put_record(Key::from(&place[..]), None),
         }
         removed += 1;
     }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use mainstay_core::Result;
 use mainstay_core::time::WallTime;
-use mainstay_replica::{KeyRange, Order, Scan, Snapshot};
+use mainstay_replica::{Key, KeyRange, Order, Scan, Snapshot};
 
 /// A collection of a partition. Never used for another one, even after the collection was dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,23 +29,25 @@ fn with_id(area: u8, id: CollectionId) -> [u8; ENTRY_PREFIX_BYTES] {
 }
 
 /// The record of a collection by its name; also what is locked to create or drop it.
-pub(crate) fn registry(name: &str) -> Bytes {
-    [&[REGISTRY], name.as_bytes()].concat().into()
+pub(crate) fn registry(name: &str) -> Key {
+    Key::concat(&[&[REGISTRY], name.as_bytes()])
 }
 
 /// All records of collections start with this.
 pub(crate) const REGISTRY_PREFIX: &[u8] = &[REGISTRY];
 
 /// The record of a gate by its name.
-pub(crate) fn gate(name: &str) -> Bytes {
-    [&[GATES], name.as_bytes()].concat().into()
+pub(crate) fn gate(name: &str) -> Key {
+    Key::concat(&[&[GATES], name.as_bytes()])
 }
 
 /// All records of gates start with this.
 pub(crate) const GATES_PREFIX: &[u8] = &[GATES];
 
 /// The id that the next collection gets.
-pub(crate) const NEXT_COLLECTION: Bytes = Bytes::from_static(&[NEXT_ID]);
+pub(crate) fn next_collection() -> Key {
+    Key::from(&[NEXT_ID][..])
+}
 
 /// What the keys of a collection's entries start with.
 pub(crate) fn entry_prefix(id: CollectionId) -> [u8; ENTRY_PREFIX_BYTES] {
@@ -54,8 +56,8 @@ pub(crate) fn entry_prefix(id: CollectionId) -> [u8; ENTRY_PREFIX_BYTES] {
 
 /// The number of entries of a collection; locked shared by all who use the collection, and exclusively by who clears
 /// or drops it.
-pub(crate) fn length(id: CollectionId) -> Bytes {
-    Bytes::copy_from_slice(&with_id(LENGTHS, id))
+pub(crate) fn length(id: CollectionId) -> Key {
+    Key::from(&with_id(LENGTHS, id)[..])
 }
 
 /// The place of an entry among those of its collection that expire: in the order of time.
@@ -85,11 +87,11 @@ pub(crate) fn expired(id: CollectionId, now: WallTime) -> KeyRange {
 }
 
 /// When and which entry a place among those that expire stands for; `None` if it is no such place.
-pub(crate) fn parse_expiry(place: &[u8]) -> Option<(WallTime, Bytes)> {
+pub(crate) fn parse_expiry(place: &[u8]) -> Option<(WallTime, Key)> {
     let (prefix, rest) = place.split_at_checked(ENTRY_PREFIX_BYTES)?;
     let (millis, key) = rest.split_first_chunk::<8>()?;
     let (&EXPIRIES, id) = prefix.split_first()? else { return None };
-    Some((WallTime::from_millis(u64::from_be_bytes(*millis)), [&[ENTRIES], id, key].concat().into()))
+    Some((WallTime::from_millis(u64::from_be_bytes(*millis)), Key::concat(&[&[ENTRIES], id, key])))
 }
 
 /// The collection that an entry's key belongs to; `None` for other keys.
@@ -109,9 +111,8 @@ pub(crate) enum QueueEnd {
 }
 
 /// The lock of an end of a queue.
-pub(crate) fn queue_end(id: CollectionId, end: QueueEnd) -> Bytes {
-    let [area, a, b, c, d] = with_id(QUEUE_ENDS, id);
-    Bytes::copy_from_slice(&[area, a, b, c, d, end as u8])
+pub(crate) fn queue_end(id: CollectionId, end: QueueEnd) -> Key {
+    Key::concat(&[&with_id(QUEUE_ENDS, id), &[end as u8]])
 }
 
 /// What a snapshot holds under keys that start with a prefix.

@@ -163,6 +163,13 @@ impl StateManager {
     }
 }
 
+impl AsRef<LockTable> for Shared {
+    #[inline]
+    fn as_ref(&self) -> &LockTable {
+        &self.locks
+    }
+}
+
 impl Shared {
     /// From now on the values that a commit replaces go along.
     pub(crate) fn keep_history(&self) {
@@ -186,7 +193,7 @@ impl Shared {
     }
 
     /// What is committed under a key.
-    pub(crate) fn get(&self, key: &Bytes) -> Result<Option<Bytes>> {
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         self.check()?;
         self.partition.get(key)
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result, contract};
-use mainstay_replica::Snapshot;
+use mainstay_replica::{Key, Snapshot};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -81,7 +81,7 @@ pub(crate) struct Known {
     pub(crate) name: String,
     pub(crate) kind: CollectionKind,
     /// Locked shared by all who use the collection.
-    pub(crate) intent: Bytes,
+    pub(crate) intent: Key,
     /// What queues know besides the store.
     pub(crate) line: Line,
     /// [`LIVE`], [`GONE`], the transaction that has created it and has not ended, or with [`DROPPED`] the one that has
@@ -190,7 +190,7 @@ pub(crate) async fn open(
         tx.lock(&place, LockMode::Exclusive, what).await?;
         found = tx.record(&place)?;
     }
-    let shared = tx.shared.clone();
+    let shared = tx.shared().clone();
     if let Some(bytes) = found {
         let record = decode(name, &bytes)?;
         record.check(name, kind, key.as_deref(), &value)?;
@@ -200,13 +200,13 @@ pub(crate) async fn open(
     tx.put_record(place, Some(encode(&record)?));
     let known = shared.registry.known(name, &record, tx.id().0);
     // Others who get hold of the handle wait until it is known whether the collection comes to be.
-    tx.lock(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
+    tx.lock_collection(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
     tx.endings.push(Box::new(LifeChange { known: known.clone(), if_committed: LIVE, if_undone: GONE }));
     Ok(known)
 }
 
 async fn next_id(tx: &mut Transaction) -> Result<u32> {
-    let place = layout::NEXT_COLLECTION;
+    let place = layout::next_collection();
     tx.lock(&place, LockMode::Exclusive, || "the number of the next collection".into()).await?;
     let id = match tx.record(&place)? {
         None => 1,
@@ -214,11 +214,11 @@ async fn next_id(tx: &mut Transaction) -> Result<u32> {
             bytes.as_ref().try_into().map_err(|_| Error::corrupt("the number of the next collection is damaged"))?,
         ),
     };
-    let id = id.max(tx.shared.registry.unused.load(Ordering::Acquire));
+    let id = id.max(tx.shared().registry.unused.load(Ordering::Acquire));
     let Some(next) = id.checked_add(1) else {
         return Err(Error::new(ErrorKind::TooLarge, "a partition cannot have had more than 4294967295 collections"));
     };
-    tx.shared.registry.unused.store(next, Ordering::Release);
+    tx.shared().registry.unused.store(next, Ordering::Release);
     tx.put_record(place, Some(Bytes::copy_from_slice(&next.to_be_bytes())));
     Ok(id)
 }
@@ -233,8 +233,8 @@ pub(crate) async fn drop_collection(tx: &mut Transaction, name: &str) -> Result<
         return Err(Error::new(ErrorKind::NotFound, format!("there is no collection {name:?} to drop")));
     };
     let record = decode(name, &bytes)?;
-    let known = tx.shared.registry.known(name, &record, LIVE);
-    tx.lock(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
+    let known = tx.shared().registry.known(name, &record, LIVE);
+    tx.lock_collection(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
     tx.put_record(place, None);
     tx.writes.clear(known.id);
     // What the same transaction has created is gone either way.

@@ -4,7 +4,7 @@ use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Result, random};
 use rand::RngExt as _;
 
-use crate::attempt::Attempt;
+use crate::attempt::{Attempt, Lent};
 use crate::manager::StateManager;
 use crate::options::RetryOptions;
 
@@ -21,17 +21,15 @@ where
     let mut tries = 0;
     loop {
         tries += 1;
-        let (attempt, returned) = Attempt::new(state.begin());
+        let (lent, attempt) = Lent::new(state.begin())?;
         let outcome = match body(attempt).await {
-            Ok(value) => match returned.take() {
-                Some(tx) => tx.commit().await.map(|_| value),
-                None => {
-                    Err(Error::invalid("the body of `transact` has kept its transaction: leave it to be committed"))
-                }
-            },
-            Err(error) => Err(error),
+            Ok(value) => commit(lent).await.map(|()| value),
+            Err(error) => {
+                // Undone before the pause.
+                drop(lent);
+                Err(error)
+            }
         };
-        drop(returned);
         let error = match outcome {
             Ok(value) => return Ok(value),
             Err(error) if !is_passing(error.kind()) => return Err(error),
@@ -44,6 +42,19 @@ where
         tracing::debug!(tries, %error, "a transaction is tried again");
         time::sleep(pause).await;
     }
+}
+
+/// Commits what the body has done.
+async fn commit(mut lent: Lent) -> Result<()> {
+    let Some(transaction) = lent.returned() else { return Err(kept()) };
+    if let Some(outcome) = transaction.commit_at_once() {
+        return outcome.map(drop);
+    }
+    lent.into_transaction().ok_or_else(kept)?.commit_in_time().await.map(drop)
+}
+
+fn kept() -> Error {
+    Error::invalid("the body of `transact` has kept its transaction: leave it to be committed")
 }
 
 /// Whether the same transaction may succeed if it is tried again here.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mainstay_core::time::{self, Duration, Instant, WallTime};
 use mainstay_core::{Error, ErrorKind, Result, SequenceNumber};
-use mainstay_replica::{Held, Snapshot};
+use mainstay_replica::{Batch, Held, Key, Snapshot};
 
 use crate::commit::Committing;
 use crate::entry::{Entry, Value};
@@ -18,11 +18,10 @@ use crate::writes::Writes;
 /// Every operation borrows the transaction mutably, so there is one at a time. Locks are held until the transaction has
 /// ended; dropping it undoes it.
 pub struct Transaction {
-    pub(crate) shared: Arc<Shared>,
-    locks: LockOwner,
+    locks: LockOwner<Shared>,
     pub(crate) writes: Writes,
     /// What enumerations and counts see, taken by the first of them.
-    snapshot: Option<(Snapshot, WallTime)>,
+    snapshot: Option<Box<(Snapshot, WallTime)>>,
     /// What others are told when this has ended.
     pub(crate) endings: Vec<Box<dyn Ending>>,
     /// How long the next operation waits for its locks, if not as long as usual.
@@ -44,26 +43,28 @@ pub(crate) trait Ending: Send + Sync {
 
 impl fmt::Debug for Transaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Transaction({} of {:?})", self.id(), self.shared.partition)
+        write!(f, "Transaction({} of {:?})", self.id(), self.shared().partition)
     }
 }
 
 impl Transaction {
     pub(crate) fn new(shared: Arc<Shared>, id: TransactionId) -> Self {
-        let locks = shared.locks.owner(id);
-        let (writes, endings) = (Writes::default(), Vec::new());
         let limit = shared.options.lock_timeout;
         Self {
-            shared,
-            locks,
-            writes,
+            locks: LockOwner::new(shared, id),
+            writes: Writes::default(),
             snapshot: None,
-            endings,
+            endings: Vec::new(),
             next_limit: None,
             limit,
             waiting_since: None,
             refusal: None,
         }
+    }
+
+    #[inline]
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        self.locks.shared()
     }
 
     /// Which transaction this is, as it is named in errors.
@@ -86,30 +87,49 @@ impl Transaction {
     /// `NotPrimary`, `Overloaded`, `TooLarge`, and `Retry` after a deadlock: nothing was changed. `OutcomeUnknown`: the
     /// partition stopped being primary while the commit was on its way, and it may or may not have happened.
     pub async fn commit(mut self) -> Result<SequenceNumber> {
-        self.check_usable()?;
-        if self.writes.is_empty() {
-            let sequence_number = self.shared.read()?.sequence_number();
-            self.conclude(true);
-            return Ok(sequence_number);
+        match self.commit_at_once() {
+            Some(outcome) => outcome,
+            None => self.commit_in_time().await,
         }
-        let mut batch = self.shared.partition.batch();
-        batch.in_epoch(self.shared.epoch);
-        if self.shared.has_room_for(self.writes.bytes()) {
-            self.writes.keep_objects();
+    }
+
+    /// Commits what takes no time: nothing, and what is in the memory of this process alone. Else `None`.
+    pub(crate) fn commit_at_once(&mut self) -> Option<Result<SequenceNumber>> {
+        if let Err(refusal) = self.check_usable() {
+            return Some(Err(refusal));
         }
-        self.writes.fill(&mut batch, self.shared.keeps_history());
-        let partition = self.shared.partition.clone();
-        if self.shared.is_local {
-            // Never waits, so nobody can drop it half way.
-            let outcome = partition.commit(batch).await;
-            self.conclude(outcome.is_ok());
-            return outcome;
-        }
+        let outcome = if self.writes.is_empty() {
+            self.shared().read().map(|snapshot| snapshot.sequence_number())
+        } else if self.shared().is_local {
+            let batch = self.batch();
+            self.shared().partition.commit_at_once(batch)
+        } else {
+            return None;
+        };
+        self.conclude(outcome.is_ok());
+        Some(outcome)
+    }
+
+    /// Commits what takes time, after [`commit_at_once`](Transaction::commit_at_once) has said so.
+    pub(crate) fn commit_in_time(mut self) -> Committing {
+        let (batch, partition) = (self.batch(), self.shared().partition.clone());
         #[cfg(feature = "planted-bugs")]
         if crate::planted::is_planted(crate::planted::PlantedBug::ReleaseBeforeCommit) {
             self.locks.release_all();
         }
-        Committing::new(self, Box::pin(async move { partition.commit(batch).await })).await
+        Committing::new(self, Box::pin(async move { partition.commit(batch).await }))
+    }
+
+    /// All that was written.
+    fn batch(&mut self) -> Batch {
+        let shared = self.locks.shared();
+        let mut batch = shared.partition.batch();
+        batch.in_epoch(shared.epoch);
+        if shared.has_room_for(self.writes.bytes()) {
+            self.writes.keep_objects();
+        }
+        self.writes.fill(&mut batch, shared.keeps_history());
+        batch
     }
 
     /// The place in the order of commits of the snapshot that enumerations and counts of this transaction see: a
@@ -128,13 +148,13 @@ impl Transaction {
 
     /// Ends the transaction with what became of its changes.
     pub(crate) fn conclude(&mut self, committed: bool) {
-        let writes = std::mem::take(&mut self.writes);
+        let cache = &self.locks.shared().cache;
         if committed {
-            writes.settle(&self.shared.cache);
+            self.writes.settle(cache);
         } else {
-            writes.forget(&self.shared.cache);
+            self.writes.forget(cache);
         }
-        for ending in self.endings.drain(..) {
+        for ending in std::mem::take(&mut self.endings) {
             if committed { ending.committed() } else { ending.undone() }
         }
         self.locks.release_all();
@@ -142,7 +162,7 @@ impl Transaction {
     }
 
     /// The locks of an operation on a collection: that the collection stays, and one of its keys.
-    pub(crate) async fn lock(&mut self, key: &Bytes, mode: LockMode, what: impl Fn() -> String + Send) -> Result<()> {
+    pub(crate) async fn lock(&mut self, key: &Key, mode: LockMode, what: impl Fn() -> String + Send) -> Result<()> {
         self.check_usable()?;
         #[cfg(feature = "planted-bugs")]
         if mode == LockMode::Shared && crate::planted::is_planted(crate::planted::PlantedBug::ForgetSharedLocks) {
@@ -161,8 +181,24 @@ impl Transaction {
         outcome
     }
 
+    /// Locks a collection, by the key that stands for it.
+    pub(crate) async fn lock_collection(
+        &mut self,
+        intent: &Key,
+        mode: LockMode,
+        what: impl Fn() -> String + Send,
+    ) -> Result<()> {
+        self.check_usable()?;
+        if mode != LockMode::Shared {
+            self.locks.bar();
+        } else if self.locks.try_share(intent) {
+            return Ok(());
+        }
+        self.lock(intent, mode, what).await
+    }
+
     /// Locks a key only if that needs no waiting.
-    pub(crate) fn try_lock(&mut self, key: &Bytes, mode: LockMode) -> Result<bool> {
+    pub(crate) fn try_lock(&mut self, key: &Key, mode: LockMode) -> Result<bool> {
         self.check_usable()?;
         Ok(self.locks.try_acquire(key, mode))
     }
@@ -170,7 +206,7 @@ impl Transaction {
     /// What [`within`](Transaction::within) said is for the operation that starts here.
     pub(crate) fn start_operation(&mut self) {
         self.locks.start_operation();
-        self.limit = self.next_limit.take().unwrap_or(self.shared.options.lock_timeout);
+        self.limit = self.next_limit.take().unwrap_or(self.shared().options.lock_timeout);
         self.waiting_since = None;
     }
 
@@ -197,10 +233,10 @@ impl Transaction {
 
     /// Refuses a transaction of another partition, or of another time.
     pub(crate) fn belongs_to(&self, shared: &Arc<Shared>) -> Result<()> {
-        if Arc::ptr_eq(&self.shared, shared) {
+        if Arc::ptr_eq(self.shared(), shared) {
             return Ok(());
         }
-        let (own, other) = (self.shared.partition.id(), shared.partition.id());
+        let (own, other) = (self.shared().partition.id(), shared.partition.id());
         Err(Error::invalid(if own == other {
             format!("{} was begun before the state of partition {own} was opened again: begin a new one", self.id())
         } else {
@@ -214,7 +250,7 @@ impl Transaction {
 
     /// What an entry is for this transaction: what it wrote, or what is committed. Its lock is held. Expired entries are
     /// returned too, for those who replace them.
-    pub(crate) fn entry<V: Value>(&self, key: &Bytes) -> Result<Option<Entry>> {
+    pub(crate) fn entry<V: Value>(&self, key: &Key) -> Result<Option<Entry>> {
         match self.writes.entry(key) {
             Some(written) => Ok(written.cloned()),
             None => self.committed::<V>(key),
@@ -222,9 +258,9 @@ impl Transaction {
     }
 
     /// What is committed of an entry. Its lock is held.
-    pub(crate) fn committed<V: Value>(&self, key: &Bytes) -> Result<Option<Entry>> {
-        self.shared.check()?;
-        let shared = &*self.shared;
+    pub(crate) fn committed<V: Value>(&self, key: &Key) -> Result<Option<Entry>> {
+        let shared = &**self.shared();
+        shared.check()?;
         if shared.is_local {
             // Where the state is in memory anyway, looking there first is one look instead of two.
             match shared.partition.held(key)? {
@@ -242,32 +278,32 @@ impl Transaction {
         }
         let Some(raw) = shared.partition.get(key)? else { return Ok(None) };
         let entry = Entry::decode::<V>(raw)?;
-        self.shared.cache.put(key, entry.clone());
+        shared.cache.put(key.clone(), entry.clone());
         Ok(Some(entry))
     }
 
     /// Like [`entry`](Transaction::entry), without decoding it.
-    pub(crate) fn opaque_entry(&self, key: &Bytes) -> Result<Option<Entry>> {
+    pub(crate) fn opaque_entry(&self, key: &Key) -> Result<Option<Entry>> {
         if let Some(written) = self.writes.entry(key) {
             return Ok(written.cloned());
         }
-        self.shared.get(key)?.map(Entry::opaque).transpose()
+        self.shared().get(key)?.map(Entry::opaque).transpose()
     }
 
     /// An entry that expires was written: when that is committed, it must be removed in time.
     pub(crate) fn expires(&mut self) {
-        self.endings.push(Box::new(Expires { shared: self.shared.clone() }));
+        self.endings.push(Box::new(Expires { shared: self.shared().clone() }));
     }
 
     /// A record of the registry or of a gate. Its lock is held.
-    pub(crate) fn record(&self, key: &Bytes) -> Result<Option<Bytes>> {
+    pub(crate) fn record(&self, key: &Key) -> Result<Option<Bytes>> {
         match self.writes.record(key) {
             Some(written) => Ok(written.cloned()),
-            None => self.shared.get(key),
+            None => self.shared().get(key),
         }
     }
 
-    pub(crate) fn put_record(&mut self, key: Bytes, record: Option<Bytes>) {
+    pub(crate) fn put_record(&mut self, key: Key, record: Option<Bytes>) {
         self.writes.put_record(key, record);
     }
 
@@ -276,10 +312,10 @@ impl Transaction {
     pub(crate) fn snapshot(&mut self) -> Result<(Snapshot, WallTime)> {
         self.check_usable()?;
         match &self.snapshot {
-            Some(taken) => Ok(taken.clone()),
+            Some(taken) => Ok(*taken.clone()),
             None => {
-                let taken = (self.shared.read()?, time::wall());
-                self.snapshot = Some(taken.clone());
+                let taken = (self.shared().read()?, time::wall());
+                self.snapshot = Some(Box::new(taken.clone()));
                 Ok(taken)
             }
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result, SequenceNumber};
-use mainstay_replica::{Changes, Committed, Operation};
+use mainstay_replica::{Changes, Committed, Key, Operation};
 
 use crate::collection::Handle;
 use crate::layout;
@@ -17,7 +17,7 @@ pub(crate) struct CollectionChanges {
     handle: Handle,
     changes: Changes,
     prefix: Bytes,
-    record: Bytes,
+    record: Key,
     dropped: bool,
 }
 
@@ -85,7 +85,7 @@ impl CollectionChanges {
                     picked.push_back(RawChange::Entry { key, old: note.take(), new: None });
                 }
                 Operation::DeleteRange { start, .. } if start == self.prefix => picked.push_back(RawChange::Cleared),
-                Operation::Delete { key } if key == self.record => self.dropped = true,
+                Operation::Delete { key } if *key == *self.record => self.dropped = true,
                 // A note stands before the entry that it is of.
                 Operation::Put { key, .. } if layout::collection_of(&key).is_some() => note = None,
                 Operation::Delete { key } if layout::collection_of(key).is_some() => note = None,

@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result};
-use mainstay_replica::{Batch, prefix_successor};
+use mainstay_replica::{Batch, Key, prefix_successor};
 use smallvec::SmallVec;
 
 use crate::cache::ValueCache;
@@ -27,7 +27,7 @@ pub(crate) struct Writes {
 #[derive(Default)]
 struct Others {
     /// Keys that are not entries of a collection: records of the registry and of gates.
-    records: BTreeMap<Bytes, Option<Bytes>>,
+    records: BTreeMap<Key, Option<Bytes>>,
     /// Items of queues, in order; they get their keys when they are committed.
     items: BTreeMap<CollectionId, VecDeque<Entry>>,
     /// Collections whose entries were all removed before anything else that stands here.
@@ -61,7 +61,7 @@ impl Writes {
     }
 
     /// What the transaction has made of an entry; `None` if it has not touched it.
-    pub(crate) fn entry(&self, key: &Bytes) -> Option<Option<&Entry>> {
+    pub(crate) fn entry(&self, key: &Key) -> Option<Option<&Entry>> {
         if let Some(write) = self.entries.get(key) {
             return Some(write.new.as_ref());
         }
@@ -71,17 +71,17 @@ impl Writes {
     }
 
     /// What the transaction has made of a record; `None` if it has not touched it.
-    pub(crate) fn record(&self, key: &Bytes) -> Option<Option<&Bytes>> {
+    pub(crate) fn record(&self, key: &Key) -> Option<Option<&Bytes>> {
         self.others.as_ref()?.records.get(key).map(Option::as_ref)
     }
 
-    pub(crate) fn put_record(&mut self, key: Bytes, record: Option<Bytes>) {
+    pub(crate) fn put_record(&mut self, key: Key, record: Option<Bytes>) {
         self.others.get_or_insert_default().records.insert(key, record);
     }
 
     /// Changes an entry of a collection. `committed` is what the store has, expired or not; it does not matter if the
     /// transaction has changed the entry before.
-    pub(crate) fn put(&mut self, key: Bytes, committed: Option<Entry>, new: Option<Entry>) -> Result<()> {
+    pub(crate) fn put(&mut self, key: Key, committed: Option<Entry>, new: Option<Entry>) -> Result<()> {
         let Some(collection) = layout::collection_of(&key) else {
             return Err(Error::fatal("an entry was written under a key that is none"));
         };
@@ -132,7 +132,7 @@ impl Writes {
 
     /// Removes all entries of a collection, those that this transaction has written too.
     pub(crate) fn clear(&mut self, collection: CollectionId) {
-        let written: Vec<Bytes> = self.of(collection).map(|(key, _)| key.clone()).collect();
+        let written: Vec<Key> = self.of(collection).map(|(key, _)| key.clone()).collect();
         for key in written {
             self.entries.remove(&key);
         }
@@ -165,7 +165,7 @@ impl Writes {
     }
 
     /// The changes of a collection's entries, in order.
-    pub(crate) fn of(&self, collection: CollectionId) -> impl DoubleEndedIterator<Item = (&Bytes, &Write)> {
+    pub(crate) fn of(&self, collection: CollectionId) -> impl DoubleEndedIterator<Item = (&Key, &Write)> {
         let start = layout::entry_prefix(collection);
         let end = prefix_successor(&start);
         self.entries.range(&start, end.as_deref())
@@ -202,28 +202,28 @@ impl Writes {
             };
         }
         for (key, write) in self.entries.iter() {
-            if let Some(old) = &write.old {
-                if history {
-                    batch.note(&old.raw);
-                }
-                if let Some(at) = old.expires
-                    && write.new.as_ref().and_then(|new| new.expires) != Some(at)
-                {
-                    batch.delete(&layout::expiry(at, key));
-                }
+            let (old, new) = (write.old.as_ref(), write.new.as_ref());
+            let expires = new.and_then(|new| new.expires);
+            if let Some(at) = old.and_then(|old| old.expires)
+                && expires != Some(at)
+            {
+                batch.delete(&layout::expiry(at, key));
             }
-            match &write.new {
+            if let Some(old) = old.filter(|_| history) {
+                batch.note(&old.raw);
+            }
+            match new {
+                Some(new) if self.keeps_objects && !history => _ = batch.put_object(key, new.object()),
                 Some(new) => {
+                    batch.put(key, &new.raw);
                     if self.keeps_objects {
-                        batch.put_object(key, &new.object());
-                    } else {
-                        batch.put(key, &new.raw);
-                    }
-                    if let Some(at) = new.expires {
-                        batch.put(&layout::expiry(at, key), &[]);
+                        batch.keep_object(key, new.object());
                     }
                 }
                 None => _ = batch.delete(key),
+            }
+            if let Some(at) = expires {
+                batch.put(&layout::expiry(at, key), &[]);
             }
         }
         for (collection, items) in items.into_iter().flatten() {
@@ -240,7 +240,7 @@ impl Writes {
     }
 
     /// Forgets what is known of the entries whose change may or may not have been committed.
-    pub(crate) fn forget(self, cache: &ValueCache) {
+    pub(crate) fn forget(&self, cache: &ValueCache) {
         for collection in self.cleared() {
             cache.clear(*collection);
         }
@@ -250,16 +250,16 @@ impl Writes {
     }
 
     /// Keeps the values that are now committed for those who read them next.
-    pub(crate) fn settle(self, cache: &ValueCache) {
+    pub(crate) fn settle(&self, cache: &ValueCache) {
         for collection in self.cleared() {
             cache.clear(*collection);
         }
-        for (key, write) in self.entries.into_iter() {
-            match write.new {
+        for (key, write) in self.entries.iter() {
+            match &write.new {
                 // Whoever finds an object in the store does not ask the cache, and whatever replaces it by bytes tells it.
                 Some(_) if self.keeps_objects => {}
-                Some(entry) => cache.put(&key, entry),
-                None => cache.remove(&key),
+                Some(entry) => cache.put(key.clone(), entry.clone()),
+                None => cache.remove(key),
             }
         }
     }

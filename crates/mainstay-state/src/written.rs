@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-use bytes::Bytes;
+use mainstay_replica::Key;
 use smallvec::SmallVec;
 
 use crate::writes::Write;
@@ -16,48 +16,51 @@ const IN_PLACE: usize = 2;
 #[derive(Default)]
 pub(crate) struct Written {
     /// In order; empty once there are more than `FEW_MAX`.
-    few: SmallVec<[(Bytes, Write); IN_PLACE]>,
-    /// All of them, once there are more.
-    many: BTreeMap<Bytes, Write>,
+    few: SmallVec<[(Key, Write); IN_PLACE]>,
+    /// All of them, once there are more. Behind a pointer, because most transactions never have them.
+    many: Option<Box<BTreeMap<Key, Write>>>,
 }
 
 impl Written {
     pub(crate) fn is_empty(&self) -> bool {
-        self.few.is_empty() && self.many.is_empty()
+        self.few.is_empty() && self.many.as_ref().is_none_or(|many| many.is_empty())
     }
 
-    pub(crate) fn get(&self, key: &[u8]) -> Option<&Write> {
-        match self.few.iter().find(|(other, _)| *other == *key) {
+    pub(crate) fn get(&self, key: &Key) -> Option<&Write> {
+        match self.few.iter().find(|(other, _)| other == key) {
             Some((_, write)) => Some(write),
-            None => self.many.get(key),
+            None => self.many.as_ref()?.get(key),
         }
     }
 
-    pub(crate) fn get_mut(&mut self, key: &[u8]) -> Option<&mut Write> {
-        match self.few.iter_mut().find(|(other, _)| *other == *key) {
+    pub(crate) fn get_mut(&mut self, key: &Key) -> Option<&mut Write> {
+        match self.few.iter_mut().find(|(other, _)| other == key) {
             Some((_, write)) => Some(write),
-            None => self.many.get_mut(key),
+            None => self.many.as_mut()?.get_mut(key),
         }
     }
 
     /// Adds a key that is not there.
-    pub(crate) fn insert(&mut self, key: Bytes, write: Write) {
-        if self.many.is_empty() && self.few.len() < FEW_MAX {
+    pub(crate) fn insert(&mut self, key: Key, write: Write) {
+        if self.many.is_none() && self.few.len() < FEW_MAX {
             let place = self.few.partition_point(|(other, _)| *other < key);
             self.few.insert(place, (key, write));
             return;
         }
-        self.many.extend(self.few.drain(..));
-        self.many.insert(key, write);
+        let many = self.many.get_or_insert_default();
+        many.extend(self.few.drain(..));
+        many.insert(key, write);
     }
 
-    pub(crate) fn remove(&mut self, key: &[u8]) {
-        self.few.retain(|(other, _)| *other != *key);
-        self.many.remove(key);
+    pub(crate) fn remove(&mut self, key: &Key) {
+        self.few.retain(|(other, _)| other != key);
+        if let Some(many) = &mut self.many {
+            many.remove(key);
+        }
     }
 
-    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&Bytes, &Write)> {
-        self.few.iter().map(|(key, write)| (key, write)).chain(&self.many)
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = (&Key, &Write)> {
+        self.few.iter().map(|(key, write)| (key, write)).chain(self.many.iter().flat_map(|many| many.iter()))
     }
 
     /// Those whose keys lie from `start` on and before `end`.
@@ -65,15 +68,15 @@ impl Written {
         &self,
         start: &[u8],
         end: Option<&[u8]>,
-    ) -> impl DoubleEndedIterator<Item = (&Bytes, &Write)> + use<'_> {
+    ) -> impl DoubleEndedIterator<Item = (&Key, &Write)> + use<'_> {
         let first = self.few.partition_point(|(key, _)| **key < *start);
         let last = end.map_or(self.few.len(), |end| self.few.partition_point(|(key, _)| **key < *end));
         let few = self.few[first..last.max(first)].iter().map(|(key, write)| (key, write));
-        few.chain(self.many.range::<[u8], _>((Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded))))
-    }
-
-    pub(crate) fn into_iter(self) -> impl Iterator<Item = (Bytes, Write)> {
-        self.few.into_iter().chain(self.many)
+        let many = self
+            .many
+            .as_ref()
+            .map(|many| many.range::<[u8], _>((Bound::Included(start), end.map_or(Bound::Unbounded, Bound::Excluded))));
+        few.chain(many.into_iter().flatten())
     }
 }
 
@@ -83,17 +86,21 @@ mod tests {
 
     use super::*;
 
+    fn short(key: u8) -> Key {
+        Key::from(&[key][..])
+    }
+
     proptest! {
         #[test]
         fn it_is_an_ordered_map(keys in proptest::collection::vec(0..40_u8, 0..30), gone in 0..40_u8, a in 0..40_u8, b in 0..40_u8) {
             let (mut written, mut model) = (Written::default(), std::collections::BTreeSet::new());
             for key in keys {
-                prop_assert_eq!(written.get(&[key]).is_some(), !model.insert(key));
-                if written.get_mut(&[key]).is_none() {
-                    written.insert(Bytes::copy_from_slice(&[key]), Write { old: None, new: None });
+                prop_assert_eq!(written.get(&short(key)).is_some(), !model.insert(key));
+                if written.get_mut(&short(key)).is_none() {
+                    written.insert(short(key), Write { old: None, new: None });
                 }
             }
-            written.remove(&[gone]);
+            written.remove(&short(gone));
             model.remove(&gone);
             prop_assert_eq!(written.is_empty(), model.is_empty());
             let all: Vec<u8> = written.iter().map(|(key, _)| key[0]).collect();
@@ -103,7 +110,6 @@ mod tests {
             prop_assert_eq!(some, model.range(start..end).rev().copied().collect::<Vec<_>>());
             let rest: Vec<u8> = written.range(&[start], None).map(|(key, _)| key[0]).collect();
             prop_assert_eq!(rest, model.range(start..).copied().collect::<Vec<_>>());
-            prop_assert_eq!(written.into_iter().map(|(key, _)| key[0]).collect::<Vec<_>>(), all);
         }
     }
 }

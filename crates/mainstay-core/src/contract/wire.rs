@@ -237,8 +237,10 @@ pub(super) fn write_signed(out: &mut Vec<u8>, number: i64) {
 
 #[inline]
 pub(super) fn write_marked<const N: usize>(out: &mut Vec<u8>, marker: u8, bytes: [u8; N]) {
-    out.push(marker);
-    out.extend_from_slice(&bytes);
+    // Both at once, so that there is one look whether the buffer has room. No number has more than eight bytes.
+    let mut marked = [marker; 9];
+    marked[1..=N].copy_from_slice(&bytes);
+    out.extend_from_slice(&marked[..=N]);
 }
 
 // Names of fields are constants: inlined, their heads are constants as well.

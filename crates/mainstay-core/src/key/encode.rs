@@ -29,7 +29,7 @@ impl<'a> Encoder<'a> {
     fn escaped(&mut self, tag: u8, bytes: &[u8]) -> Result<(), Fault> {
         self.put(&[tag])?;
         let mut rest = bytes;
-        while let Some(place) = rest.iter().position(|byte| *byte <= tag::ESCAPE) {
+        while let Some(place) = to_escape(rest) {
             self.put(&rest[..place])?;
             self.put(&[tag::ESCAPE, rest[place] + 1])?;
             rest = &rest[place + 1..];
@@ -71,6 +71,22 @@ impl<'a> Encoder<'a> {
         self.deeper()?;
         Ok(Open { encoder: self, is_list })
     }
+}
+
+/// Where the first byte is that must be escaped.
+#[inline]
+fn to_escape(bytes: &[u8]) -> Option<usize> {
+    const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
+    const FIRST_KEPT: u64 = tag::ESCAPE as u64 + 1;
+    // Most texts have none: whole words are passed over as long as no byte of theirs is below the first that is kept.
+    let has_none = |word: &&[u8; 8]| {
+        let word = u64::from_ne_bytes(**word);
+        word.wrapping_sub(LOW * FIRST_KEPT) & !word & HIGH == 0
+    };
+    let passed = 8 * bytes.as_chunks::<8>().0.iter().take_while(has_none).count();
+    let place = bytes[passed..].iter().position(|byte| *byte <= tag::ESCAPE)?;
+    Some(passed + place)
 }
 
 /// A tuple, struct or list whose elements are being written.

@@ -3,9 +3,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use mainstay_core::time::{self, Duration, WallTime};
 use mainstay_core::{Error, ErrorKind, Result, contract, key};
+use mainstay_replica::Key;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -119,10 +119,10 @@ where
         K: Borrow<Q>,
         Q: ?Sized + Serialize + 'a,
     {
-        let keys = keys.into_iter().map(|key| self.key(key)).collect::<Result<Vec<Bytes>>>()?;
+        let keys = keys.into_iter().map(|key| self.key(key)).collect::<Result<Vec<Key>>>()?;
         self.handle.enter(tx, LockMode::Shared).await?;
         // In one order, so that two who ask for the same keys never wait for each other in a circle.
-        let mut in_order: Vec<&Bytes> = keys.iter().collect();
+        let mut in_order: Vec<&Key> = keys.iter().collect();
         in_order.sort_unstable();
         in_order.dedup();
         for key in in_order {
@@ -317,44 +317,44 @@ where
     }
 
     /// A key as it is stored.
-    pub(crate) fn key<Q: ?Sized + Serialize>(&self, key: &Q) -> Result<Bytes> {
+    pub(crate) fn key<Q: ?Sized + Serialize>(&self, key: &Q) -> Result<Key> {
         KEY.with_borrow_mut(|bytes| {
             bytes.clear();
             bytes.extend_from_slice(&layout::entry_prefix(self.handle.known.id));
             key::encode_into(bytes, key).map_err(|error| {
                 Error::new(error.kind(), format!("{}: {error}", self.handle.known)).with_source(error)
             })?;
-            Ok(Bytes::copy_from_slice(bytes))
+            Ok(Key::from(&bytes[..]))
         })
     }
 
-    async fn lock(&self, tx: &mut Transaction, key: &Bytes, mode: LockMode) -> Result<()> {
+    async fn lock(&self, tx: &mut Transaction, key: &Key, mode: LockMode) -> Result<()> {
         self.handle.enter(tx, LockMode::Shared).await?;
         tx.lock(key, mode, || self.handle.name_of(key)).await
     }
 
-    async fn read(&self, tx: &mut Transaction, key: Bytes, mode: LockMode) -> Result<Option<Arc<V>>> {
+    async fn read(&self, tx: &mut Transaction, key: Key, mode: LockMode) -> Result<Option<Arc<V>>> {
         self.lock(tx, &key, mode).await?;
         let entry = self.live(tx, &key)?;
         self.value(entry.as_ref(), &key)
     }
 
     /// What is stored for a key, expired or not.
-    fn stored(&self, tx: &Transaction, key: &Bytes) -> Result<Stored> {
+    fn stored(&self, tx: &Transaction, key: &Key) -> Result<Stored> {
         let entry = tx.entry::<V>(key).map_err(|error| self.explain(key, error))?;
         Ok(Stored(entry))
     }
 
-    fn live(&self, tx: &Transaction, key: &Bytes) -> Result<Option<Entry>> {
+    fn live(&self, tx: &Transaction, key: &Key) -> Result<Option<Entry>> {
         Ok(self.stored(tx, key)?.into_live())
     }
 
-    fn value(&self, entry: Option<&Entry>, key: &Bytes) -> Result<Option<Arc<V>>> {
+    fn value(&self, entry: Option<&Entry>, key: &Key) -> Result<Option<Arc<V>>> {
         entry.map(Entry::value).transpose().map_err(|error| self.explain(key, error))
     }
 
     /// Adds a value unless there is one, which is returned.
-    async fn insert(&self, tx: &mut Transaction, key: &Bytes, value: impl FnOnce() -> V) -> Result<Option<Entry>> {
+    async fn insert(&self, tx: &mut Transaction, key: &Key, value: impl FnOnce() -> V) -> Result<Option<Entry>> {
         self.lock(tx, key, LockMode::Update).await?;
         let before = self.stored(tx, key)?;
         if before.live().is_some() {
@@ -369,7 +369,7 @@ where
     async fn take<T>(
         &self,
         tx: &mut Transaction,
-        key: &Bytes,
+        key: &Key,
         wanted: impl FnOnce(&Entry) -> Result<T>,
     ) -> Result<Option<T>> {
         self.lock(tx, key, LockMode::Exclusive).await?;
@@ -382,7 +382,7 @@ where
         Ok(taken)
     }
 
-    fn change(&self, tx: &mut Transaction, key: Bytes, entry: Entry, change: impl FnOnce(&mut V)) -> Result<Arc<V>>
+    fn change(&self, tx: &mut Transaction, key: Key, entry: Entry, change: impl FnOnce(&mut V)) -> Result<Arc<V>>
     where
         V: Clone,
     {
@@ -397,7 +397,7 @@ where
     fn put(
         &self,
         tx: &mut Transaction,
-        key: Bytes,
+        key: Key,
         before: Stored,
         value: Arc<V>,
         expires: Option<WallTime>,
@@ -409,7 +409,7 @@ where
         tx.writes.put(key, before.0, Some(entry))
     }
 
-    fn explain(&self, key: &Bytes, error: Error) -> Error {
+    fn explain(&self, key: &Key, error: Error) -> Error {
         self.handle.explain(key, error)
     }
 }

@@ -7,7 +7,7 @@ use std::vec;
 use bytes::Bytes;
 use mainstay_core::time::WallTime;
 use mainstay_core::{Error, ErrorKind, Result, key};
-use mainstay_replica::{KeyRange, Order, Scan};
+use mainstay_replica::{Key, KeyRange, Order, Scan};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -92,12 +92,12 @@ where
     }
 
     fn bound<Q: ?Sized + Serialize>(&self, bound: &Q) -> Result<Bytes> {
-        let bytes = self.key(bound)?;
-        key::decode::<K>(&bytes[ENTRY_PREFIX_BYTES..]).map_err(|error| {
+        let stored = self.key(bound)?;
+        key::decode::<K>(&stored[ENTRY_PREFIX_BYTES..]).map_err(|error| {
             Error::invalid(format!("the bound of a range of {} is not one of its keys", self.handle.known))
                 .with_source(error)
         })?;
-        Ok(bytes)
+        Ok(Bytes::copy_from_slice(&stored))
     }
 }
 
@@ -145,7 +145,7 @@ where
 /// What a snapshot holds, under what a transaction has made of it.
 pub(crate) struct Merged {
     stored: Peekable<Scan>,
-    own: Peekable<vec::IntoIter<(Bytes, Option<Entry>)>>,
+    own: Peekable<vec::IntoIter<(Key, Option<Entry>)>>,
     order: Order,
     now: WallTime,
 }
@@ -184,8 +184,8 @@ impl Merged {
         loop {
             let own_comes = match (self.stored.peek(), self.own.peek()) {
                 (Some(Ok((stored, _))), Some((own, _))) => match self.order {
-                    Order::Ascending => own <= stored,
-                    Order::Descending => own >= stored,
+                    Order::Ascending => **own <= **stored,
+                    Order::Descending => **own >= **stored,
                 },
                 (Some(_), _) => false,
                 (None, _) => true,
@@ -195,9 +195,9 @@ impl Merged {
             }
             let Some((key, new)) = self.own.next() else { return Ok(None) };
             // What it replaces is not seen.
-            self.stored.next_if(|stored| stored.as_ref().is_ok_and(|(stored, _)| *stored == key));
+            self.stored.next_if(|stored| stored.as_ref().is_ok_and(|(stored, _)| **stored == *key));
             if let Some(entry) = new {
-                return Ok(Some((key, entry.raw.clone())));
+                return Ok(Some((Bytes::copy_from_slice(&key), entry.raw.clone())));
             }
         }
     }
@@ -295,7 +295,7 @@ impl<K: DeserializeOwned> Keys<K> {
     }
 }
 
-pub(super) fn decode_key<K: DeserializeOwned>(handle: &Handle, key: &Bytes) -> Result<K> {
+pub(super) fn decode_key<K: DeserializeOwned>(handle: &Handle, key: &[u8]) -> Result<K> {
     key::decode(&key[ENTRY_PREFIX_BYTES..]).map_err(|error| match error.kind() {
         ErrorKind::Invalid => handle.explain(key, error),
         _ => Error::corrupt(format!("a key of {} is damaged", handle.known)).with_source(error),

@@ -124,7 +124,7 @@ where
         })
     }
 
-    fn value(&self, key: &Bytes, stored: Bytes) -> Result<Arc<V>> {
+    fn value(&self, key: &[u8], stored: Bytes) -> Result<Arc<V>> {
         let value = Entry::decode::<V>(stored).and_then(|entry| entry.value());
         value.map_err(|error| self.changes.handle().explain(key, error))
     }

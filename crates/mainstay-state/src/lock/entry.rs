@@ -1,10 +1,10 @@
 use std::task::{Context, Poll, Waker};
 
 use mainstay_core::time;
+use mainstay_replica::Key;
 use smallvec::SmallVec;
 
 use super::holders::{Holder, Holders};
-use super::key::LockKey;
 use super::queue::{Class, Place, Queue, Waiter};
 use super::{LockMode, TransactionId};
 
@@ -17,7 +17,7 @@ pub(super) type Wakers = SmallVec<[Waker; 2]>;
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) hash: u64,
-    pub(super) key: LockKey,
+    pub(super) key: Key,
     pub(super) holders: Holders,
     /// Made when somebody waits for the first time.
     pub(super) queue: Option<Box<Queue>>,
@@ -25,14 +25,14 @@ pub(super) struct Entry {
 
 impl Entry {
     #[inline]
-    pub(super) fn new(hash: u64, key: LockKey, holder: Holder, mode: LockMode) -> Self {
+    pub(super) fn new(hash: u64, key: Key, holder: Holder, mode: LockMode) -> Self {
         let mut holders = Holders::default();
         holders.add(holder, mode);
         Self { hash, key, holders, queue: None }
     }
 
     #[inline]
-    pub(super) fn is_for(&self, hash: u64, key: &LockKey) -> bool {
+    pub(super) fn is_for(&self, hash: u64, key: &Key) -> bool {
         self.hash == hash && self.key == *key
     }
 
@@ -102,28 +102,18 @@ impl Entry {
     }
 
     #[inline]
-    pub(super) fn release(&mut self, id: TransactionId) -> Wakers {
-        self.holders.remove(id);
-        self.settle()
-    }
-
-    #[inline]
     pub(super) fn is_unused(&self) -> bool {
         // With no holder `settle` has emptied the queue too: whoever is first in it is compatible with nobody.
         self.holders.is_empty()
     }
 
-    /// Grants from the front of the queue whatever can be granted now.
     #[inline]
-    fn settle(&mut self) -> Wakers {
-        if self.queue.as_ref().is_none_or(|queue| queue.is_empty()) {
-            return Wakers::new();
-        }
-        self.serve_queue()
+    pub(super) fn is_waited_for(&self) -> bool {
+        self.queue.as_ref().is_some_and(|queue| !queue.is_empty())
     }
 
-    #[cold]
-    fn serve_queue(&mut self) -> Wakers {
+    /// Grants from the front of the queue whatever can be granted now.
+    pub(super) fn settle(&mut self) -> Wakers {
         let mut wakers = Wakers::new();
         let mut now = None;
         while let Some(queue) = &mut self.queue

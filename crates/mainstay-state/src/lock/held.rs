@@ -1,11 +1,12 @@
 use hashbrown::HashTable;
+use mainstay_replica::Key;
 use smallvec::SmallVec;
 
 use super::LockMode;
-use super::key::LockKey;
+use super::sharers::StripeNumber;
 
 /// How many locks an owner has without an allocation: those of a transaction that touches a key or two.
-const HELD_IN_PLACE: usize = 4;
+const HELD_IN_PLACE: usize = 2;
 
 /// How many locks are looked through one by one, before an index is made for them.
 const SCANNED_MAX: usize = 16;
@@ -14,8 +15,10 @@ const SCANNED_MAX: usize = 16;
 #[derive(Debug)]
 pub(super) struct HeldLock {
     pub(super) hash: u64,
-    pub(super) key: LockKey,
+    pub(super) key: Key,
     pub(super) mode: LockMode,
+    /// Where it is listed as a sharer, or was until somebody barred that, if it was not taken in the table.
+    pub(super) stripe: Option<StripeNumber>,
 }
 
 /// All locks of one owner, in the order in which it got them. To look one up is O(1) with any number of them.
@@ -23,17 +26,17 @@ pub(super) struct HeldLock {
 pub(super) struct Held {
     locks: SmallVec<[HeldLock; HELD_IN_PLACE]>,
     /// Where each lock is in the list, once there are more than `SCANNED_MAX`.
-    index: HashTable<usize>,
+    index: Option<Box<HashTable<usize>>>,
 }
 
 impl Held {
     #[inline]
-    pub(super) fn get(&self, hash: u64, key: &LockKey) -> Option<&HeldLock> {
+    pub(super) fn get(&self, hash: u64, key: &Key) -> Option<&HeldLock> {
         self.position(hash, key).map(|position| &self.locks[position])
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, hash: u64, key: &LockKey) -> Option<&mut HeldLock> {
+    pub(super) fn get_mut(&mut self, hash: u64, key: &Key) -> Option<&mut HeldLock> {
         self.position(hash, key).map(|position| &mut self.locks[position])
     }
 
@@ -54,29 +57,34 @@ impl Held {
         self.locks.iter()
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut HeldLock> {
+        self.locks.iter_mut()
+    }
+
     /// Forgets all of them.
     #[inline]
     pub(super) fn clear(&mut self) {
         self.locks.clear();
-        if !self.index.is_empty() {
+        if self.index.is_some() {
             // What was large once does not stay so.
             *self = Self::default();
         }
     }
 
     #[inline]
-    fn position(&self, hash: u64, key: &LockKey) -> Option<usize> {
+    fn position(&self, hash: u64, key: &Key) -> Option<usize> {
         let is_it = |lock: &HeldLock| lock.hash == hash && lock.key == *key;
         if self.locks.len() <= SCANNED_MAX {
             return self.locks.iter().position(is_it);
         }
-        self.index.find(hash, |position| is_it(&self.locks[*position])).copied()
+        self.index.as_ref()?.find(hash, |position| is_it(&self.locks[*position])).copied()
     }
 
     #[cold]
     fn extend_index(&mut self) {
-        for position in self.index.len()..self.locks.len() {
-            self.index.insert_unique(self.locks[position].hash, position, |position| self.locks[*position].hash);
+        let index = self.index.get_or_insert_default();
+        for position in index.len()..self.locks.len() {
+            index.insert_unique(self.locks[position].hash, position, |position| self.locks[*position].hash);
         }
     }
 }

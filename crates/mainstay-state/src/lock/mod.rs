@@ -35,7 +35,18 @@
 //! another one holds or is ahead for. For the same reason no cycle is reported that was not there: a transaction that
 //! is seen to wait has waited, with the locks it holds, since before the search began.
 //!
-//! The locks of this module are taken in the order waits, then one shard; nothing is called while one of them is held.
+//! # Collections
+//!
+//! Every transaction shares the collections that it uses, so that nobody clears or drops them meanwhile. These
+//! locks are taken with [`try_share`](LockOwner::try_share), which lists the transaction where its thread lists it
+//! ([`Sharers`](sharers)) instead of with the key in the table. All of the above holds for the table, and so:
+//!
+//! - Whoever wants a collection alone [bars](LockOwner::bar) that first, which puts all who are listed into the table and
+//!   whoever comes later as well. So nobody ever waits for one who is listed.
+//! - Whoever begins to wait puts itself into the table first. So the locks of those who wait are all there.
+//!
+//! The locks of this module are taken in the order waits, then one part of the list of sharers, then one shard; nothing is
+//! called while one of them is held.
 
 mod mode;
 mod transaction_id;
@@ -46,8 +57,8 @@ mod request;
 mod entry;
 mod held;
 mod holders;
-mod key;
 mod queue;
+mod sharers;
 mod table;
 
 mod deadlock;
@@ -64,6 +75,5 @@ pub use timeout::{LockHolder, LockTimeout};
 pub use transaction_id::TransactionId;
 pub use wait::{LockWait, WaitsFor};
 
-pub(crate) use key::LockKey;
 pub(crate) use owner::LockOwner;
 pub(crate) use table::LockTable;

@@ -1,14 +1,15 @@
 use std::fmt;
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use mainstay_core::Result;
 use mainstay_core::time::{self, Duration, Instant};
+use mainstay_replica::Key;
 
 use super::entry::Wakers;
 use super::held::{Held, HeldLock};
-use super::key::LockKey;
+use super::holders::Holder;
 use super::queue::Place;
 use super::request::Request;
 use super::table::{LockTable, wake};
@@ -19,14 +20,16 @@ use super::{LockMode, TransactionId};
 /// hides the mistake that causes it.
 const WAIT_MAX: Duration = Duration::from_secs(3600);
 
-/// The locks of one transaction. They are released when it is dropped.
-pub(crate) struct LockOwner {
-    table: LockTable,
+/// The locks of one transaction, in the table of what it shares with others. They are released when it is dropped.
+pub(crate) struct LockOwner<T: AsRef<LockTable>> {
+    shared: Arc<T>,
     id: TransactionId,
     held: Held,
     /// The time, if it was asked for since the operation began: one look at the clock is enough for all that is granted
     /// without waiting.
     now: Option<Instant>,
+    /// It has barred those who share, and so must end that.
+    bars: bool,
     /// The request that waits, while a future of [`acquire`](Self::acquire) lives. It is here and not in the future,
     /// so that one of a future that is forgotten instead of dropped is found by whatever the owner does next.
     pending: Option<Box<Pending>>,
@@ -37,9 +40,21 @@ struct Pending {
     place: Place,
 }
 
-impl LockOwner {
-    pub(super) fn new(table: LockTable, id: TransactionId) -> Self {
-        Self { table, id, held: Held::default(), now: None, pending: None }
+impl<T: AsRef<LockTable>> LockOwner<T> {
+    /// No two that live at the same time may have the same id.
+    pub(crate) fn new(shared: Arc<T>, id: TransactionId) -> Self {
+        Self { shared, id, held: Held::default(), now: None, bars: false, pending: None }
+    }
+
+    /// What the table is part of.
+    #[inline]
+    pub(crate) fn shared(&self) -> &Arc<T> {
+        &self.shared
+    }
+
+    #[inline]
+    fn table(&self) -> &LockTable {
+        (*self.shared).as_ref()
     }
 
     /// The transaction that holds these locks.
@@ -49,29 +64,55 @@ impl LockOwner {
 
     /// The mode in which a key is held.
     #[cfg(test)]
-    pub(crate) fn holds(&self, key: &Bytes) -> Option<LockMode> {
-        self.held.get(self.table.hash(key), &LockKey::new(key)).map(|lock| lock.mode)
+    pub(crate) fn holds(&self, key: &Key) -> Option<LockMode> {
+        self.held.get(self.table().hash(key), key).map(|lock| lock.mode)
     }
 
     /// Grants a lock at once or not at all. `key` is the exact key, with the collection in it.
     #[inline]
-    pub(crate) fn try_acquire(&mut self, key: &Bytes, mode: LockMode) -> bool {
+    pub(crate) fn try_acquire(&mut self, key: &Key, mode: LockMode) -> bool {
         if self.pending.is_some() {
             // Of a future that was forgotten.
             self.withdraw();
         }
-        let (hash, key) = (self.table.hash(key), LockKey::new(key));
-        let former = self.held.get(hash, &key).map(|lock| lock.mode);
+        let hash = self.table().hash(key);
+        let former = self.held.get(hash, key).map(|lock| lock.mode);
         if former.is_some_and(|former| former.covers(mode)) {
             return true;
         }
         let made = *self.now.get_or_insert_with(time::now);
-        let request = Request { hash, key, id: self.id, mode, made, former };
-        let granted = self.table.grant_or(&request, |_| ());
+        let request = Request { hash, key: key.clone(), id: self.id, mode, made, former };
+        let granted = self.table().grant_or(&request, |_| ());
         if granted {
             self.note(request);
         }
         granted
+    }
+
+    /// Like [`try_acquire`](LockOwner::try_acquire) in shared mode, for a key that nearly everybody shares: whoever wants it in
+    /// another mode calls [`bar`](LockOwner::bar) before.
+    #[inline]
+    pub(crate) fn try_share(&mut self, key: &Key) -> bool {
+        let hash = self.table().hash(key);
+        if self.pending.is_some() || self.held.get(hash, key).is_some() {
+            return self.try_acquire(key, LockMode::Shared);
+        }
+        let since = *self.now.get_or_insert_with(time::now);
+        match self.table().share(hash, key, Holder { id: self.id, since }) {
+            Some(stripe) => {
+                self.held.push(HeldLock { hash, key: key.clone(), mode: LockMode::Shared, stripe: Some(stripe) });
+                true
+            }
+            None => self.try_acquire(key, LockMode::Shared),
+        }
+    }
+
+    /// To be called before a key is wanted that others may [share](LockOwner::try_share). Holds until all locks are released.
+    pub(crate) fn bar(&mut self) {
+        if !self.bars {
+            self.bars = true;
+            self.table().bar();
+        }
     }
 
     /// Grants a lock, and waits for it if it must. `what` names the key for people, with its collection.
@@ -84,7 +125,7 @@ impl LockOwner {
     /// - `Timeout`, with a [`LockTimeout`] as its source: `limit` passed. With a limit of zero nothing waits at all.
     pub(crate) async fn acquire(
         &mut self,
-        key: &Bytes,
+        key: &Key,
         mode: LockMode,
         limit: Duration,
         what: impl Fn() -> String + Send,
@@ -108,15 +149,23 @@ impl LockOwner {
             self.withdraw();
         }
         for lock in self.held.iter() {
-            self.table.release(lock.hash, &lock.key, self.id);
+            match lock.stripe {
+                None => self.table().release(lock.hash, &lock.key, self.id),
+                Some(stripe) => self.table().unshare(stripe, lock.hash, &lock.key, self.id),
+            }
         }
         self.held.clear();
+        if self.bars {
+            self.bars = false;
+            self.table().unbar();
+        }
     }
 
-    async fn wait(&mut self, key: &Bytes, mode: LockMode, limit: Duration, resource: String) -> Result<()> {
-        let (hash, key) = (self.table.hash(key), LockKey::new(key));
-        let former = self.held.get(hash, &key).map(|lock| lock.mode);
-        let request = Request { hash, key, id: self.id, mode, made: time::now(), former };
+    async fn wait(&mut self, key: &Key, mode: LockMode, limit: Duration, resource: String) -> Result<()> {
+        self.enter_table();
+        let hash = self.table().hash(key);
+        let former = self.held.get(hash, key).map(|lock| lock.mode);
+        let request = Request { hash, key: key.clone(), id: self.id, mode, made: time::now(), former };
         // What is granted after this one is granted at another time.
         self.now = None;
         if limit.is_zero() {
@@ -131,10 +180,20 @@ impl LockOwner {
         waiting.end(limit)
     }
 
+    /// Whoever waits can be waited for: all that it holds is in the table.
+    fn enter_table(&mut self) {
+        let table: &LockTable = (*self.shared).as_ref();
+        for lock in self.held.iter_mut() {
+            if let Some(stripe) = lock.stripe.take() {
+                table.enter(stripe, lock.hash, &lock.key, self.id);
+            }
+        }
+    }
+
     /// Grants a lock, or says what is in the way.
     fn refuse(&mut self, request: Request, resource: String) -> Result<()> {
         let mut refusal = None;
-        let granted = self.table.grant_or(&request, |entry| {
+        let granted = self.table().grant_or(&request, |entry| {
             refusal = Some(LockTimeout::new(entry, &request, None, Duration::ZERO, time::now()));
         });
         match refusal.filter(|_| !granted) {
@@ -151,15 +210,15 @@ impl LockOwner {
     /// All of it happens under the lock of the waits, so that of two requests that close a circle together one is the
     /// later one, and sees the other.
     fn begin(&mut self, request: Request, resource: String) -> Result<bool> {
-        let mut waits = self.table.waits();
+        let mut waits = self.table().waits();
         let place = waits.add(&request, resource);
-        if self.table.grant_or(&request, |entry| entry.enqueue(place, request.id, request.mode)) {
+        if self.table().grant_or(&request, |entry| entry.enqueue(place, request.id, request.mode)) {
             waits.remove(self.id);
             drop(waits);
             self.note(request);
             return Ok(true);
         }
-        let deadlock = waits.find_deadlock(&self.table, self.id, &self.held);
+        let deadlock = waits.find_deadlock(self.table(), self.id, &self.held);
         drop(waits);
         self.pending = Some(Box::new(Pending { request, place }));
         match deadlock {
@@ -176,9 +235,9 @@ impl LockOwner {
     fn withdraw(&mut self) {
         let Some(pending) = self.pending.take() else { return };
         let Pending { request, place } = *pending;
-        let mut waits = self.table.waits();
+        let mut waits = self.table().waits();
         let wakers =
-            self.table.change(request.hash, &request.key, |entry| entry.withdraw(place, self.id, request.former));
+            self.table().change(request.hash, &request.key, |entry| entry.withdraw(place, self.id, request.former));
         waits.remove(self.id);
         drop(waits);
         wake(wakers);
@@ -189,35 +248,35 @@ impl LockOwner {
     fn note(&mut self, request: Request) {
         let Request { hash, key, mode, former, .. } = request;
         if former.is_none() {
-            self.held.push(HeldLock { hash, key, mode });
+            self.held.push(HeldLock { hash, key, mode, stripe: None });
         } else if let Some(lock) = self.held.get_mut(hash, &key) {
             lock.mode = mode;
         }
     }
 }
 
-impl Drop for LockOwner {
+impl<T: AsRef<LockTable>> Drop for LockOwner<T> {
     fn drop(&mut self) {
         self.release_all();
     }
 }
 
-impl fmt::Debug for LockOwner {
+impl<T: AsRef<LockTable>> fmt::Debug for LockOwner<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LockOwner").field("id", &self.id).field("held", &self.held.len()).finish_non_exhaustive()
     }
 }
 
 /// A request in the queue. Whoever drops it leaves the queue.
-struct Waiting<'a> {
-    owner: &'a mut LockOwner,
+struct Waiting<'a, T: AsRef<LockTable>> {
+    owner: &'a mut LockOwner<T>,
 }
 
-impl Waiting<'_> {
+impl<T: AsRef<LockTable>> Waiting<'_, T> {
     fn poll(&mut self, context: &Context<'_>) -> Poll<()> {
         let Some(pending) = &self.owner.pending else { return Poll::Ready(()) };
         let Request { hash, key, .. } = &pending.request;
-        let looked = self.owner.table.with_entry(*hash, key, |entry| entry.poll(pending.place, context));
+        let looked = self.owner.table().with_entry(*hash, key, |entry| entry.poll(pending.place, context));
         // The old waker is dropped here, where no lock is held.
         looked.map_or(Poll::Ready(()), |(poll, _waker)| poll)
     }
@@ -228,8 +287,8 @@ impl Waiting<'_> {
         let Some(pending) = owner.pending.take() else { return Ok(()) };
         let Pending { request, place } = *pending;
         let mut refusal = None;
-        let mut waits = owner.table.waits();
-        let wakers = owner.table.change(request.hash, &request.key, |entry| {
+        let mut waits = owner.table().waits();
+        let wakers = owner.table().change(request.hash, &request.key, |entry| {
             if !entry.is_waiting(place) {
                 return Wakers::new();
             }
@@ -249,7 +308,7 @@ impl Waiting<'_> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl<T: AsRef<LockTable>> Drop for Waiting<'_, T> {
     fn drop(&mut self) {
         // Nothing is left to be taken back after `end`.
         self.owner.withdraw();

@@ -1,13 +1,13 @@
 use mainstay_core::time::Instant;
+use mainstay_replica::Key;
 
-use super::key::LockKey;
 use super::{LockMode, TransactionId};
 
 /// What a transaction wants.
 #[derive(Debug, Clone)]
 pub(super) struct Request {
     pub(super) hash: u64,
-    pub(super) key: LockKey,
+    pub(super) key: Key,
     pub(super) id: TransactionId,
     pub(super) mode: LockMode,
     /// When it was made: from then on the lock counts as held if it is granted at once.

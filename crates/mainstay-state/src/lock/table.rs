@@ -1,21 +1,20 @@
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::sync::Arc;
 use std::task::Waker;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use hashbrown::hash_table;
 use mainstay_core::random;
+use mainstay_replica::Key;
 use parking_lot::{Mutex, MutexGuard};
 use rand::Rng as _;
 
-use super::TransactionId;
 use super::entry::{Entry, Wakers};
 use super::holders::Holder;
-use super::key::LockKey;
-use super::owner::LockOwner;
 use super::request::Request;
+use super::sharers::{Sharer, Sharers, StripeNumber};
 use super::waits::Waits;
+use super::{LockMode, TransactionId};
 
 /// In how many parts a table is cut, so that transactions of different keys do not meet. A power of two.
 const SHARDS: usize = 64;
@@ -26,16 +25,12 @@ const SHARD_ROOM_MIN: usize = 64;
 /// All locks of one partition.
 ///
 /// Only keys that are held have an entry, so that its memory is bounded by the locks that are held.
-#[derive(Debug, Clone)]
-pub(crate) struct LockTable {
-    inner: Arc<Inner>,
-}
-
 #[derive(Debug)]
-struct Inner {
+pub(crate) struct LockTable {
     /// Seeded, so that nobody who chooses keys can choose them to meet in one bucket.
     hasher: FixedState,
     shards: [Shard; SHARDS],
+    sharers: Sharers,
     /// Never locked while a shard is: first this, then the shard.
     waits: Mutex<Waits>,
 }
@@ -51,17 +46,12 @@ impl LockTable {
     pub(crate) fn new() -> Self {
         let hasher = FixedState::with_seed(random::rng().next_u64());
         let shards = std::array::from_fn(|_| Shard::default());
-        Self { inner: Arc::new(Inner { hasher, shards, waits: Mutex::default() }) }
-    }
-
-    /// The one through which a transaction takes its locks. No two that live at the same time may have the same id.
-    pub(crate) fn owner(&self, id: TransactionId) -> LockOwner {
-        LockOwner::new(self.clone(), id)
+        Self { hasher, shards, sharers: Sharers::new(), waits: Mutex::default() }
     }
 
     #[inline]
     pub(super) fn hash(&self, key: &[u8]) -> u64 {
-        let mut hasher = self.inner.hasher.build_hasher();
+        let mut hasher = self.hasher.build_hasher();
         hasher.write(key);
         hasher.finish()
     }
@@ -87,41 +77,98 @@ impl LockTable {
         }
     }
 
+    /// Lists one who shares a key; `None` if it must take a lock of the table.
     #[inline]
-    pub(super) fn release(&self, hash: u64, key: &LockKey, id: TransactionId) {
-        wake(self.change(hash, key, |entry| entry.release(id)));
+    pub(super) fn share(&self, hash: u64, key: &Key, holder: Holder) -> Option<StripeNumber> {
+        self.sharers.add(Sharer { hash, key: key.clone(), holder })
+    }
+
+    /// Takes one who shares a key off the list, or out of the table if it was put there.
+    #[inline]
+    pub(super) fn unshare(&self, stripe: StripeNumber, hash: u64, key: &Key, id: TransactionId) {
+        if !self.sharers.remove(stripe, (hash, key, id), drop) {
+            self.release(hash, key, id);
+        }
+    }
+
+    /// Puts one who shares a key into the table, if it is not there.
+    pub(super) fn enter(&self, stripe: StripeNumber, hash: u64, key: &Key, id: TransactionId) {
+        self.sharers.remove(stripe, (hash, key, id), |sharer| self.admit(sharer));
+    }
+
+    /// Puts all who share a key into the table, and whoever comes, until [`unbar`](LockTable::unbar).
+    pub(super) fn bar(&self) {
+        self.sharers.bar(|sharer| self.admit(sharer));
+    }
+
+    /// Ends what [`bar`](LockTable::bar) began.
+    pub(super) fn unbar(&self) {
+        self.sharers.unbar();
+    }
+
+    /// Makes one who shares a key one of its holders. Nobody holds it in another mode, because who wants to bars first.
+    fn admit(&self, Sharer { hash, key, holder }: Sharer) {
+        let mut entries = self.shard(hash);
+        match entries.entry(hash, |entry| entry.is_for(hash, &key), |entry| entry.hash) {
+            hash_table::Entry::Occupied(mut found) => found.get_mut().holders.add(holder, LockMode::Shared),
+            hash_table::Entry::Vacant(vacant) => {
+                vacant.insert(Entry::new(hash, key, holder, LockMode::Shared));
+            }
+        }
+    }
+
+    #[inline]
+    pub(super) fn release(&self, hash: u64, key: &Key, id: TransactionId) {
+        let mut entries = self.shard(hash);
+        let Ok(mut found) = entries.find_entry(hash, |entry| entry.is_for(hash, key)) else { return };
+        let entry = found.get_mut();
+        entry.holders.remove(id);
+        if entry.is_waited_for() {
+            // Somebody has it now, so the entry stays.
+            let wakers = entry.settle();
+            drop(entries);
+            return wake(wakers);
+        }
+        if entry.is_unused() {
+            found.remove();
+            shrink(&mut entries);
+        }
     }
 
     /// Does what may free the key, and forgets the key if it did. To be woken are those who got it.
-    #[inline]
-    pub(super) fn change(&self, hash: u64, key: &LockKey, change: impl FnOnce(&mut Entry) -> Wakers) -> Wakers {
+    pub(super) fn change(&self, hash: u64, key: &Key, change: impl FnOnce(&mut Entry) -> Wakers) -> Wakers {
         let mut entries = self.shard(hash);
         let Ok(mut found) = entries.find_entry(hash, |entry| entry.is_for(hash, key)) else { return Wakers::new() };
         let wakers = change(found.get_mut());
         if found.get().is_unused() {
             found.remove();
-            // Each time costs what it frees, and at least as many were removed since the last time.
-            if entries.capacity() > SHARD_ROOM_MIN && entries.len() * 8 < entries.capacity() {
-                let room = (entries.len() * 2).max(SHARD_ROOM_MIN / 2);
-                entries.shrink_to(room, |entry| entry.hash);
-            }
+            shrink(&mut entries);
         }
         wakers
     }
 
     /// Looks at a key, if anyone holds it.
-    pub(super) fn with_entry<T>(&self, hash: u64, key: &LockKey, look: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+    pub(super) fn with_entry<T>(&self, hash: u64, key: &Key, look: impl FnOnce(&mut Entry) -> T) -> Option<T> {
         self.shard(hash).find_mut(hash, |entry| entry.is_for(hash, key)).map(look)
     }
 
     pub(super) fn waits(&self) -> MutexGuard<'_, Waits> {
-        self.inner.waits.lock()
+        self.waits.lock()
     }
 
     #[inline]
     fn shard(&self, hash: u64) -> MutexGuard<'_, HashTable<Entry>> {
         // Bits that the hash table of the shard uses for neither the bucket nor the tag.
-        self.inner.shards[(hash >> 40) as usize % SHARDS].entries.lock()
+        self.shards[(hash >> 40) as usize % SHARDS].entries.lock()
+    }
+}
+
+/// Gives room back. Each time costs what it frees, and at least as many were removed since the last time.
+#[inline]
+fn shrink(entries: &mut HashTable<Entry>) {
+    if entries.capacity() > SHARD_ROOM_MIN && entries.len() * 8 < entries.capacity() {
+        let room = (entries.len() * 2).max(SHARD_ROOM_MIN / 2);
+        entries.shrink_to(room, |entry| entry.hash);
     }
 }
 
@@ -132,22 +179,31 @@ pub(super) fn wake(wakers: Wakers) {
 }
 
 #[cfg(test)]
-use bytes::Bytes;
+impl AsRef<LockTable> for LockTable {
+    fn as_ref(&self) -> &LockTable {
+        self
+    }
+}
 
 #[cfg(test)]
 impl LockTable {
+    /// How many share a key and are not in the table.
+    pub(super) fn listed(&self) -> usize {
+        self.sharers.len()
+    }
+
     /// How many keys have an entry.
     pub(super) fn len(&self) -> usize {
-        self.inner.shards.iter().map(|shard| shard.entries.lock().len()).sum()
+        self.shards.iter().map(|shard| shard.entries.lock().len()).sum()
     }
 
     /// For how many keys there is room without growing.
     pub(super) fn room(&self) -> usize {
-        self.inner.shards.iter().map(|shard| shard.entries.lock().capacity()).sum()
+        self.shards.iter().map(|shard| shard.entries.lock().capacity()).sum()
     }
 
     /// How many holders of a key are looked through one by one, and for how many others there is room.
-    pub(super) fn holders_room(&self, key: &Bytes) -> (usize, usize) {
-        self.with_entry(self.hash(key), &LockKey::new(key), |entry| entry.holders.room()).unwrap_or_default()
+    pub(super) fn holders_room(&self, key: &Key) -> (usize, usize) {
+        self.with_entry(self.hash(key), key, |entry| entry.holders.room()).unwrap_or_default()
     }
 }

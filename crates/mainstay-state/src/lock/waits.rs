@@ -1,10 +1,10 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use foldhash::fast::FixedState;
+use mainstay_replica::Key;
 
 use super::deadlock::Deadlock;
 use super::held::Held;
-use super::key::LockKey;
 use super::queue::Place;
 use super::request::Request;
 use super::table::LockTable;
@@ -86,7 +86,7 @@ struct Search<'a> {
     /// Whoever was reached: from where, and by which edge.
     reached: HashMap<TransactionId, (TransactionId, WaitsFor), FixedState>,
     /// The keys whose sharers were all reached: many may wait for a key that many share.
-    shared: HashSet<&'a LockKey, FixedState>,
+    shared: HashSet<&'a Key, FixedState>,
 }
 
 impl<'a> Search<'a> {

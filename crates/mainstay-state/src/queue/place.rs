@@ -1,7 +1,7 @@
 use std::fmt;
 
-use bytes::Bytes;
 use mainstay_core::SequenceNumber;
+use mainstay_replica::Key;
 
 use crate::layout::{self, CollectionId, ENTRY_PREFIX_BYTES};
 
@@ -15,16 +15,11 @@ pub(crate) struct Place {
 
 const STAMP_BYTES: usize = 8;
 const NUMBER_BYTES: usize = 4;
-const KEY_BYTES: usize = ENTRY_PREFIX_BYTES + STAMP_BYTES + NUMBER_BYTES;
 
 impl Place {
     /// The key under which the item is stored.
-    pub(crate) fn key(self, id: CollectionId) -> Bytes {
-        let mut key = [0; KEY_BYTES];
-        key[..ENTRY_PREFIX_BYTES].copy_from_slice(&layout::entry_prefix(id));
-        key[ENTRY_PREFIX_BYTES..][..STAMP_BYTES].copy_from_slice(&self.commit.0.to_be_bytes());
-        key[ENTRY_PREFIX_BYTES + STAMP_BYTES..].copy_from_slice(&self.number.to_be_bytes());
-        Bytes::copy_from_slice(&key)
+    pub(crate) fn key(self, id: CollectionId) -> Key {
+        Key::concat(&[&layout::entry_prefix(id), &self.commit.0.to_be_bytes(), &self.number.to_be_bytes()])
     }
 
     /// What a key says; `None` if it is not one of an item.
@@ -50,10 +45,10 @@ mod tests {
     fn a_key_says_where_an_item_stands_and_sorts_like_it() {
         let place = |commit, number| Place { commit: SequenceNumber(commit), number };
         let places = [place(1, 0), place(1, 1), place(1, 256), place(2, 0), place(u64::MAX, u32::MAX)];
-        let keys: Vec<Bytes> = places.iter().map(|place| place.key(CollectionId(7))).collect();
+        let keys: Vec<Key> = places.iter().map(|place| place.key(CollectionId(7))).collect();
         assert!(keys.is_sorted());
         assert_eq!(keys.iter().map(|key| Place::parse(key)).collect::<Option<Vec<_>>>().as_deref(), Some(&places[..]));
-        assert_eq!(Place::parse(&keys[0][..KEY_BYTES - 1]), None);
+        assert_eq!(Place::parse(&keys[0][..keys[0].len() - 1]), None);
         assert_eq!(Place::parse(&[&keys[0][..], &[0]].concat()), None);
         assert_eq!(Place::parse(&[]), None);
     }

@@ -102,7 +102,7 @@ impl Supply {
         let id = queue.known.id;
         let mut range = KeyRange::prefix(&layout::entry_prefix(id));
         if let Some(place) = self.read_to {
-            range.start = Bound::Excluded(place.key(id));
+            range.start = Bound::Excluded(Bytes::copy_from_slice(&place.key(id)));
         }
         let mut bytes = 0;
         for entry in queue.shared.read()?.scan(range, Order::Ascending)? {

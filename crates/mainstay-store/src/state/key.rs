@@ -1,46 +1,53 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// How long a key may be to stand in the map itself.
+/// How long a key may be to be kept in place.
 const SHORT_BYTES_MAX: usize = 38;
 
-/// A key in a map in memory.
+/// A key in memory: in a map, in a list of writes, of a lock.
 ///
-/// A short key stands in the node of the map, so that looking for it follows no pointer per comparison, which is most of
-/// the time of a lookup in a large map. A long one is an allocation that all versions of the map share.
+/// A short key stands where it is used, so that looking for it follows no pointer per comparison, which is most of the time of
+/// a lookup in a large map, and so that making it takes no allocation. A long one is an allocation that all clones share.
 #[derive(Clone)]
-pub(crate) enum Key {
+pub struct Key {
+    kept: Kept,
+}
+
+#[derive(Clone)]
+enum Kept {
+    /// Filled up with zeroes; the length tells them from those of the key.
     Short { len: u8, bytes: [u8; SHORT_BYTES_MAX] },
+    /// Never as short as a short one, so that equal keys are kept alike.
     Long(Arc<[u8]>),
 }
 
 impl From<&[u8]> for Key {
+    #[inline]
     fn from(key: &[u8]) -> Self {
         if key.len() > SHORT_BYTES_MAX {
-            return Key::Long(Arc::from(key));
+            return Self { kept: Kept::Long(Arc::from(key)) };
         }
-        let mut bytes = [0; SHORT_BYTES_MAX];
-        bytes[..key.len()].copy_from_slice(key);
-        // At most SHORT_BYTES_MAX.
-        Key::Short { len: key.len() as u8, bytes }
+        Key::concat(&[key])
     }
 }
 
 impl Default for Key {
     fn default() -> Self {
-        Key::Short { len: 0, bytes: [0; SHORT_BYTES_MAX] }
+        Self { kept: Kept::Short { len: 0, bytes: [0; SHORT_BYTES_MAX] } }
     }
 }
 
 impl Key {
     /// The key that several parts make together.
-    pub(crate) fn concat(parts: &[&[u8]]) -> Self {
+    #[inline]
+    pub fn concat(parts: &[&[u8]]) -> Self {
         let len = parts.iter().map(|part| part.len()).sum::<usize>();
         if len > SHORT_BYTES_MAX {
-            return Key::Long(Arc::from(parts.concat()));
+            return Self { kept: Kept::Long(Arc::from(parts.concat())) };
         }
         let mut bytes = [0; SHORT_BYTES_MAX];
         let mut at = 0;
@@ -49,17 +56,18 @@ impl Key {
             at += part.len();
         }
         // At most SHORT_BYTES_MAX.
-        Key::Short { len: len as u8, bytes }
+        Self { kept: Kept::Short { len: len as u8, bytes } }
     }
 }
 
 impl Deref for Key {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
-        match self {
-            Key::Short { len, bytes } => &bytes[..usize::from(*len)],
-            Key::Long(bytes) => bytes,
+        match &self.kept {
+            Kept::Short { len, bytes } => &bytes[..usize::from(*len)],
+            Kept::Long(bytes) => bytes,
         }
     }
 }
@@ -70,7 +78,7 @@ impl Borrow<[u8]> for Key {
     }
 }
 
-// A map is searched with slices, so keys compare as their bytes do, however they are kept.
+// A map is searched with slices, so keys compare and hash as their bytes do, however they are kept.
 impl Ord for Key {
     fn cmp(&self, other: &Self) -> Ordering {
         (**self).cmp(&**other)
@@ -84,16 +92,31 @@ impl PartialOrd for Key {
 }
 
 impl PartialEq for Key {
+    #[inline]
     fn eq(&self, other: &Self) -> bool {
-        **self == **other
+        match (&self.kept, &other.kept) {
+            // All of them at once: as many as are compared without a call.
+            (Kept::Short { len, bytes }, Kept::Short { len: other_len, bytes: other }) => {
+                len == other_len && bytes == other
+            }
+            (Kept::Long(bytes), Kept::Long(other)) => bytes == other,
+            _ => false,
+        }
     }
 }
 
 impl Eq for Key {}
 
+impl Hash for Key {
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (**self).fmt(f)
+        write!(f, "\"{}\"", self.escape_ascii())
     }
 }
 
@@ -117,5 +140,15 @@ mod tests {
             prop_assert_eq!(Key::from(&a[..]).cmp(&Key::from(&b[..])), a.cmp(&b));
             prop_assert_eq!(Key::from(&a[..]) == Key::from(&b[..]), a == b);
         }
+    }
+
+    #[test]
+    fn keys_of_zeroes_are_equal_only_if_they_are_as_long() {
+        let keys: Vec<Key> = (0..2 * SHORT_BYTES_MAX).map(|len| Key::from(&vec![0; len][..])).collect();
+        for (one, key) in keys.iter().enumerate() {
+            assert_eq!(keys.iter().position(|other| other == key), Some(one));
+        }
+        assert_eq!(size_of::<Key>(), 40);
+        assert_eq!(format!("{:?}", Key::from(&b"apple \0"[..])), "\"apple \\x00\"");
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use mainstay_core::{Error, Result};
 use parking_lot::RwLock;
+use smallvec::SmallVec;
 
 use super::cursor::Cursor;
 use super::export::{ChunkReader, ChunkWriter};
@@ -66,35 +67,64 @@ impl MemoryStore {
         Self::default()
     }
 
-    /// Like [`apply`](StateStore::apply), with objects in the place of the values of some writes: each with the number of
-    /// its write, in order, and with the same bytes.
+    /// Applies the writes that `writes` gives for the next index, without a log that has given one, and returns it. Behind
+    /// them keys are set to objects, which are kept as they are. `first` sees the index and the objects before anybody else
+    /// applies something.
     ///
     /// # Errors
     /// As [`apply`](StateStore::apply).
-    pub fn apply_objects(
+    #[inline]
+    pub fn append<'a, W, P, const N: usize>(
         &self,
-        mark: Mark,
-        writes: &mut dyn Iterator<Item = Write<'_>>,
-        objects: &[(usize, Arc<dyn Object>)],
-    ) -> Result<()> {
-        let mut prepared = Prepared::new();
-        prepared.fill(writes);
+        writes: impl FnOnce(u64) -> W,
+        objects: SmallVec<[P; N]>,
+        first: impl FnOnce(u64, &[P]),
+    ) -> Result<u64>
+    where
+        W: Iterator<Item = Write<'a>>,
+        P: Into<(Key, Arc<dyn Object>)>,
+    {
         let mut shared = self.inner.shared.write();
-        mark.check_follows(&shared.state.mark)?;
+        let index = shared.state.mark.index + 1;
+        let mut prepared = Prepared::new();
+        prepared.fill(writes(index));
         prepared.count(|key| Ok(shared.state.map.get(key).map(Value::to_bytes)))?;
-        shared.unsaved_bytes += prepared.cost_bytes();
-        let before = shared.state.object_bytes;
-        let mut change = Change { state: &mut shared.state, objects, replaced: None };
-        prepared.apply_to(&mut change);
-        let replaced = change.replaced;
-        shared.state.mark = mark;
-        if shared.state.object_bytes != before {
-            self.inner.object_bytes.store(shared.state.object_bytes, Ordering::Relaxed);
-        }
+        first(index, &objects);
+        let objects = objects.into_iter().map(|put| put.into());
+        let replaced = self.change(&mut shared, &prepared, objects);
+        shared.state.mark.index = index;
         drop(shared);
         // Others go on while memory is given back.
         drop(replaced);
-        Ok(())
+        Ok(index)
+    }
+
+    /// Applies what can be applied, and returns one of the values that it has replaced.
+    #[inline]
+    fn change(
+        &self,
+        shared: &mut Shared,
+        prepared: &Prepared<'_>,
+        objects: impl Iterator<Item = (Key, Arc<dyn Object>)>,
+    ) -> Option<Value> {
+        shared.unsaved_bytes += prepared.cost_bytes();
+        let before = shared.state.object_bytes;
+        let mut change = Change { state: &mut shared.state, replaced: None };
+        prepared.apply_to(&mut change);
+        for (key, object) in objects {
+            shared.unsaved_bytes += Write::Put { key: &key, value: object.bytes() }.cost_bytes();
+            change.set(key, Value::Object(object));
+        }
+        let replaced = change.replaced;
+        if shared.state.object_bytes != before {
+            self.inner.object_bytes.store(shared.state.object_bytes, Ordering::Relaxed);
+        }
+        replaced
+    }
+
+    /// Looks at the mark while nothing is applied.
+    pub fn at_mark<T>(&self, look: impl FnOnce(&Mark) -> T) -> T {
+        look(&self.inner.shared.read().state.mark)
     }
 
     /// The value of a key, as the object that it was written as if it was one.
@@ -112,15 +142,22 @@ impl MemoryStore {
 /// Writes on their way into the state.
 struct Change<'a> {
     state: &'a mut State,
-    /// What is left of the objects.
-    objects: &'a [(usize, Arc<dyn Object>)],
     /// The first value that was replaced, to be given back when others can go on; most batches have no second one.
     replaced: Option<Value>,
 }
 
 impl StateStore for MemoryStore {
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()> {
-        self.apply_objects(mark, writes, &[])
+        let mut prepared = Prepared::new();
+        prepared.fill(writes);
+        let mut shared = self.inner.shared.write();
+        mark.check_follows(&shared.state.mark)?;
+        prepared.count(|key| Ok(shared.state.map.get(key).map(Value::to_bytes)))?;
+        let replaced = self.change(&mut shared, &prepared, std::iter::empty());
+        shared.state.mark = mark;
+        drop(shared);
+        drop(replaced);
+        Ok(())
     }
 
     fn mark(&self) -> Mark {
@@ -161,25 +198,8 @@ impl StateStore for MemoryStore {
 }
 
 impl Layer for Change<'_> {
-    fn put(&mut self, write: usize, key: Key, value: &[u8]) {
-        let new = match self.objects.split_first() {
-            Some(((number, object), rest)) if *number == write => {
-                self.objects = rest;
-                Value::Object(object.clone())
-            }
-            _ => Value::from(value),
-        };
-        let counts = &mut self.state.counts;
-        let key_bytes = key.len() as u64;
-        counts.bytes += value.len() as u64;
-        self.state.object_bytes += new.object_bytes();
-        match self.state.map.insert(key, new) {
-            Some(before) => self.give_back(before),
-            None => {
-                counts.entries += 1;
-                counts.bytes += key_bytes;
-            }
-        }
+    fn put(&mut self, key: Key, value: &[u8]) {
+        self.set(key, Value::from(value));
     }
 
     fn remove(&mut self, key: &[u8]) {
@@ -210,6 +230,21 @@ impl Layer for Change<'_> {
 }
 
 impl Change<'_> {
+    #[inline]
+    fn set(&mut self, key: Key, value: Value) {
+        let key_bytes = key.len() as u64;
+        self.state.counts.bytes += value.bytes().len() as u64;
+        self.state.object_bytes += value.object_bytes();
+        match self.state.map.insert(key, value) {
+            Some(before) => self.give_back(before),
+            None => {
+                self.state.counts.entries += 1;
+                self.state.counts.bytes += key_bytes;
+            }
+        }
+    }
+
+    #[inline]
     fn give_back(&mut self, before: Value) {
         self.state.counts.bytes -= before.bytes().len() as u64;
         self.state.object_bytes -= before.object_bytes();
@@ -308,12 +343,17 @@ mod tests {
     #[test]
     fn objects_are_values_that_come_back_as_they_were() {
         let store = MemoryStore::new();
-        let apply = |index, batch: &WriteBatch, objects: &[(usize, Arc<dyn Object>)]| {
-            store.apply_objects(Mark { index, ..Mark::default() }, &mut batch.iter(), objects).unwrap();
+        let apply = |index, batch: &WriteBatch, objects: &[(&[u8], &'static [u8])]| {
+            let mut puts: SmallVec<[(Key, Arc<dyn Object>); 1]> = SmallVec::new();
+            for (key, text) in objects {
+                puts.push((Key::from(*key), Arc::new(Text(text))));
+            }
+            let first = |next, seen: &[_]| assert_eq!((next, seen.len()), (index, objects.len()));
+            assert_eq!(store.append(|index| batch.stamped(index), puts, first).unwrap(), index);
         };
         let mut batch = WriteBatch::new();
-        batch.put(b"a", b"one").delete(b"b").put(b"c", b"two").put(b"d", b"four");
-        apply(1, &batch, &[(2, Arc::new(Text(b"two"))), (3, Arc::new(Text(b"four")))]);
+        batch.put(b"a", b"one").delete(b"b").put(b"c", b"overwritten");
+        apply(1, &batch, &[(b"c", b"two"), (b"d", b"four")]);
         assert_eq!([&b"a"[..], b"b", b"c", b"d"].map(|key| is_object(&store, key)), [false, false, true, true]);
         assert_eq!(store.get(b"c").unwrap().as_deref(), Some(&b"two"[..]));
         let snapshot = store.snapshot().unwrap();
@@ -328,6 +368,12 @@ mod tests {
         batch.delete_range(b"a", None);
         apply(3, &batch, &[]);
         assert_eq!((store.object_bytes(), store.snapshot().unwrap().counts().unwrap()), (0, Counts::default()));
+        batch.clear();
+        batch.put(b"n", b"no counter").add(b"n", 1);
+        assert!(
+            store.append(|_| batch.iter(), SmallVec::<[(Key, Arc<dyn Object>); 1]>::new(), |_, _| panic!()).is_err()
+        );
+        assert_eq!((store.mark().index, store.get(b"n").unwrap()), (3, None));
 
         assert_eq!(snapshot.get(b"c").unwrap().as_deref(), Some(&b"two"[..]));
         assert_eq!(snapshot.counts().unwrap(), Counts { entries: 3, bytes: 3 + 3 + 3 + 4 });

@@ -35,7 +35,7 @@ use mainstay_core::Result;
 pub use batch::{WriteBatch, WriteBatchRef, Writes};
 pub use disk_store::{DiskStore, DiskStoreOptions};
 pub use faulty::{FaultyStore, StoreCall};
-use key::Key;
+pub use key::Key;
 pub use key_range::{KeyRange, prefix_successor};
 pub use memory::MemoryStore;
 pub use object::{Held, Object};

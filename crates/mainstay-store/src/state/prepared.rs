@@ -13,15 +13,12 @@ const INLINE_WRITES: usize = 4;
 /// How much of a key an error shows.
 const NAMED_BYTES_MAX: usize = 64;
 
-/// In the place of the number of a write: a sum, which several may have made.
-pub(super) const SUM: usize = usize::MAX;
-
 /// Where entries are kept in memory.
 pub(super) trait Layer {
-    /// Sets a key. `write` is the number of the write among all, or [`SUM`].
+    /// Sets a key.
     ///
     /// The layer keeps memory of its own: a slice of the log entry would keep all of the entry alive.
-    fn put(&mut self, write: usize, key: Key, value: &[u8]);
+    fn put(&mut self, key: Key, value: &[u8]);
 
     /// Removes a key.
     fn remove(&mut self, key: &[u8]);
@@ -57,7 +54,7 @@ impl<'a> Prepared<'a> {
 
     /// Takes all writes in.
     #[inline]
-    pub(super) fn fill(&mut self, writes: &mut dyn Iterator<Item = Write<'a>>) {
+    pub(super) fn fill(&mut self, writes: impl Iterator<Item = Write<'a>>) {
         for write in writes {
             if let Write::Add { key, .. } = write {
                 self.counters.insert(key, Counter::Unread);
@@ -112,13 +109,13 @@ impl<'a> Prepared<'a> {
 
     /// Applies all writes, and then the sums: nobody sees what is between.
     pub(super) fn apply_to(&self, layer: &mut impl Layer) {
-        for (number, write) in self.writes.iter().enumerate() {
+        for write in &self.writes {
             match *write {
-                Write::Put { key, value } => layer.put(number, Key::from(key), value),
+                Write::Put { key, value } => layer.put(Key::from(key), value),
                 Write::Delete { key } => layer.remove(key),
                 Write::DeleteRange { start, end } => layer.remove_range(start, end),
                 Write::PutStamped { start, stamp, end, value } => {
-                    layer.put(number, stamped(start, stamp, end), value);
+                    layer.put(stamped(start, stamp, end), value);
                 }
                 Write::Add { .. } | Write::Note { .. } => {}
             }
@@ -126,7 +123,7 @@ impl<'a> Prepared<'a> {
         for (&key, counter) in &self.counters {
             match *counter {
                 Counter::Sum(0) => layer.remove(key),
-                Counter::Sum(sum) => layer.put(SUM, Key::from(key), &sum.to_le_bytes()),
+                Counter::Sum(sum) => layer.put(Key::from(key), &sum.to_le_bytes()),
                 Counter::Unread | Counter::Written(_) | Counter::Other(_) => {}
             }
         }

@@ -2,13 +2,13 @@
 
 use std::task::{Context, Waker};
 
-use super::driver::{LONG, actors, key};
+use super::driver::{LONG, Owner, actors, key, table};
 use crate::lock::LockMode::{Exclusive, Shared, Update};
-use crate::lock::{LockOwner, LockTable, TransactionId};
+use crate::lock::TransactionId;
 
 #[tokio::test]
 async fn a_future_that_was_never_polled_has_done_nothing() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, b] = actors(&table);
     a.start("apple", Exclusive, LONG);
     assert!(b.try_acquire("apple", Exclusive));
@@ -18,7 +18,7 @@ async fn a_future_that_was_never_polled_has_done_nothing() {
 
 #[tokio::test]
 async fn who_leaves_the_queue_lets_those_behind_go() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c, mut d] = actors(&table);
     a.gets("apple", Shared);
     b.waits("apple", Exclusive);
@@ -32,7 +32,7 @@ async fn who_leaves_the_queue_lets_those_behind_go() {
 
 #[tokio::test]
 async fn a_grant_that_nobody_heard_of_goes_to_the_next() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c] = actors(&table);
     a.gets("apple", Exclusive);
     b.waits("apple", Exclusive);
@@ -49,7 +49,7 @@ async fn a_grant_that_nobody_heard_of_goes_to_the_next() {
 #[tokio::test]
 async fn a_conversion_that_nobody_heard_of_falls_back_to_the_former_mode() {
     for (former, wanted) in [(Shared, Update), (Shared, Exclusive), (Update, Exclusive)] {
-        let table = LockTable::new();
+        let table = table();
         let [mut a, mut b, mut c, mut d] = actors(&table);
         // Keeps b from converting, whatever it has: an update beside a sharer, a sharer beside an update.
         a.gets("apple", Shared);
@@ -81,7 +81,7 @@ async fn a_conversion_that_nobody_heard_of_falls_back_to_the_former_mode() {
 
 #[tokio::test]
 async fn a_conversion_that_leaves_the_queue_keeps_the_former_mode() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c] = actors(&table);
     a.gets("apple", Shared);
     b.gets("apple", Shared);
@@ -97,7 +97,7 @@ async fn a_conversion_that_leaves_the_queue_keeps_the_former_mode() {
 
 #[tokio::test]
 async fn a_poll_that_nobody_asked_for_changes_nothing() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b] = actors(&table);
     a.gets("apple", Exclusive);
     b.waits("apple", Exclusive);
@@ -110,7 +110,7 @@ async fn a_poll_that_nobody_asked_for_changes_nothing() {
 
 #[tokio::test]
 async fn the_last_waker_is_woken() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b] = actors(&table);
     a.gets("apple", Exclusive);
     b.waits("apple", Exclusive);
@@ -123,10 +123,10 @@ async fn the_last_waker_is_woken() {
 #[tokio::test]
 async fn an_owner_takes_back_what_a_forgotten_future_wanted() {
     // Safe code can leak a future, which ends its borrow of the owner.
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut c] = actors(&table);
-    let mut b = table.owner(TransactionId(9));
-    let leak = |b: &mut LockOwner| {
+    let mut b = Owner::new(table.clone(), TransactionId(9));
+    let leak = |b: &mut Owner| {
         let apple = key("apple");
         let mut future = Box::pin(b.acquire(&apple, Exclusive, LONG, String::new));
         assert!(future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());

@@ -4,9 +4,9 @@ use std::error::Error as _;
 
 use mainstay_core::ErrorKind;
 
-use super::driver::{Actor, actors};
+use super::driver::{Actor, actors, table};
 use crate::lock::LockMode::{self, Exclusive, Shared, Update};
-use crate::lock::{Deadlock, LockTable, TransactionId, WaitsFor};
+use crate::lock::{Deadlock, TransactionId, WaitsFor};
 
 /// Checks that the request of `victim` is refused, and returns the ids of the circle.
 fn refused(victim: &mut Actor, name: &str, mode: LockMode) -> Vec<u64> {
@@ -25,7 +25,7 @@ fn refused(victim: &mut Actor, name: &str, mode: LockMode) -> Vec<u64> {
 
 /// A circle of `size` transactions, each of which holds one key and wants that of the next.
 async fn circle(size: usize, held: LockMode, wanted: LockMode) {
-    let table = LockTable::new();
+    let table = table();
     let name = |n: usize| format!("key {}", n % size);
     let mut actors: Vec<Actor> = (0..size).map(|n| Actor::new(&table, n as u64)).collect();
     for (n, actor) in actors.iter_mut().enumerate() {
@@ -61,7 +61,7 @@ async fn circles_of_two_three_and_five_are_refused_when_they_close() {
 
 #[tokio::test]
 async fn the_error_names_the_circle_and_the_remedy() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c] = actors(&table);
     a.gets("apple", Exclusive);
     b.gets("pear", Shared);
@@ -91,7 +91,7 @@ async fn the_error_names_the_circle_and_the_remedy() {
 #[tokio::test]
 async fn two_sharers_that_both_convert_are_a_circle() {
     for (mode, bystanders) in [(Update, 0), (Exclusive, 0), (Update, 5), (Exclusive, 5)] {
-        let table = LockTable::new();
+        let table = table();
         let mut others: Vec<Actor> = (0..bystanders).map(|n| Actor::new(&table, 10 + n)).collect();
         others.iter_mut().for_each(|other| other.gets("apple", Shared));
         let [mut a, mut b] = actors(&table);
@@ -109,7 +109,7 @@ async fn two_sharers_that_both_convert_are_a_circle() {
 #[tokio::test]
 async fn circles_of_three_and_five_through_conversions() {
     for size in [3, 5] {
-        let table = LockTable::new();
+        let table = table();
         let name = |n: usize| format!("key {}", n % size);
         let mut actors: Vec<Actor> = (0..size).map(|n| Actor::new(&table, n as u64)).collect();
         for (n, actor) in actors.iter_mut().enumerate() {
@@ -129,7 +129,7 @@ async fn circles_of_three_and_five_through_conversions() {
 
 #[tokio::test]
 async fn a_conversion_closes_a_circle_with_those_that_it_overtakes() {
-    let table = LockTable::new();
+    let table = table();
     let [mut first, mut second, mut strong, mut plain] = actors(&table);
     first.gets("apple", Shared);
     second.gets("apple", Shared);
@@ -159,7 +159,7 @@ async fn a_conversion_closes_a_circle_with_those_that_it_overtakes() {
 #[tokio::test]
 async fn the_order_of_the_queue_closes_a_circle() {
     // The reader that waits is compatible with the holder, but the writer between them is not.
-    let table = LockTable::new();
+    let table = table();
     let [mut holder, mut writer, mut reader, mut another] = actors(&table);
     holder.gets("apple", Shared);
     writer.waits("apple", Exclusive);
@@ -179,7 +179,7 @@ async fn the_order_of_the_queue_closes_a_circle() {
 
 #[tokio::test]
 async fn a_circle_of_five_through_holders_queues_and_conversions() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c, mut d, mut e] = actors(&table);
     a.gets("apple", Shared);
     b.gets("apple", Shared);
@@ -195,7 +195,7 @@ async fn a_circle_of_five_through_holders_queues_and_conversions() {
 
 #[tokio::test]
 async fn what_looks_like_a_circle_and_is_none_is_not_refused() {
-    let table = LockTable::new();
+    let table = table();
     let [mut sharer, mut strong, mut reader] = actors(&table);
     sharer.gets("apple", Shared);
     strong.gets("apple", Update);
@@ -211,7 +211,7 @@ async fn what_looks_like_a_circle_and_is_none_is_not_refused() {
 
 #[tokio::test]
 async fn a_transaction_that_was_granted_its_wish_waits_no_more_even_if_it_has_not_heard_of_it() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c] = actors(&table);
     c.gets("apple", Exclusive);
     a.gets("pear", Exclusive);
@@ -231,7 +231,7 @@ async fn a_transaction_that_was_granted_its_wish_waits_no_more_even_if_it_has_no
 
 #[tokio::test]
 async fn a_victim_with_many_locks_is_found_too() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b] = actors(&table);
     for n in 0..1000 {
         a.gets(&format!("key {n}"), Exclusive);
@@ -244,7 +244,7 @@ async fn a_victim_with_many_locks_is_found_too() {
 #[tokio::test]
 async fn a_refused_request_wakes_those_whom_it_kept_waiting() {
     // Between the request and its refusal it stands before the plain ones; nothing of that is left.
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c] = actors(&table);
     a.gets("apple", Shared);
     b.gets("apple", Shared);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use bytes::Bytes;
 use mainstay_core::time::Duration;
 use mainstay_core::{Error, Result};
+use mainstay_replica::Key;
 
 use crate::lock::{LockMode, LockOwner, LockTable, TransactionId};
 
@@ -19,7 +19,7 @@ pub(super) const LONG: Duration = Duration::from_secs(1000);
 
 /// A transaction, and the request with which it waits.
 pub(super) struct Actor {
-    owner: Rc<RefCell<LockOwner>>,
+    owner: Rc<RefCell<Owner>>,
     wait: Option<Wait>,
 }
 
@@ -36,22 +36,39 @@ impl Wake for Woken {
     }
 }
 
-pub(super) fn key(name: &str) -> Bytes {
-    Bytes::copy_from_slice(name.as_bytes())
+/// An owner of locks of a table that is nothing else.
+pub(super) type Owner = LockOwner<LockTable>;
+
+pub(super) fn table() -> Arc<LockTable> {
+    Arc::new(LockTable::new())
+}
+
+pub(super) fn key(name: &str) -> Key {
+    Key::from(name.as_bytes())
 }
 
 /// Transactions 1 to `count` of one table.
-pub(super) fn actors<const COUNT: usize>(table: &LockTable) -> [Actor; COUNT] {
+pub(super) fn actors<const COUNT: usize>(table: &Arc<LockTable>) -> [Actor; COUNT] {
     std::array::from_fn(|n| Actor::new(table, n as u64 + 1))
 }
 
 impl Actor {
-    pub(super) fn new(table: &LockTable, id: u64) -> Self {
-        Self { owner: Rc::new(RefCell::new(table.owner(TransactionId(id)))), wait: None }
+    pub(super) fn new(table: &Arc<LockTable>, id: u64) -> Self {
+        Self { owner: Rc::new(RefCell::new(Owner::new(table.clone(), TransactionId(id)))), wait: None }
     }
 
     pub(super) fn try_acquire(&self, name: &str, mode: LockMode) -> bool {
         self.owner.borrow_mut().try_acquire(&key(name), mode)
+    }
+
+    /// Shares what nearly everybody shares.
+    pub(super) fn shares(&self, name: &str) {
+        assert!(self.owner.borrow_mut().try_share(&key(name)), "{name}");
+    }
+
+    /// Says that it wants what others share.
+    pub(super) fn bars(&self) {
+        self.owner.borrow_mut().bar();
     }
 
     /// Begins to acquire, and is ready if that ended at once.

@@ -1,8 +1,7 @@
 //! Who is granted what, and in which order.
 
-use super::driver::{Actor, actors};
+use super::driver::{Actor, actors, table};
 use crate::lock::LockMode::{self, Exclusive, Shared, Update};
-use crate::lock::LockTable;
 
 const MODES: [LockMode; 3] = [Shared, Update, Exclusive];
 
@@ -18,7 +17,7 @@ async fn the_table_of_modes_is_that_of_the_original() {
     ];
     for (wanted, row) in MODES.into_iter().zip(compatible) {
         for (granted, compatible) in MODES.into_iter().zip(row) {
-            let table = LockTable::new();
+            let table = table();
             let [mut first, mut second] = actors(&table);
             first.gets("apple", granted);
             assert_eq!(second.try_acquire("apple", wanted), compatible, "{wanted} beside {granted}");
@@ -30,7 +29,7 @@ async fn the_table_of_modes_is_that_of_the_original() {
 
 #[tokio::test]
 async fn a_key_is_free_for_every_mode_once_it_is_released() {
-    let table = LockTable::new();
+    let table = table();
     for held in MODES {
         for wanted in MODES {
             let [mut first, mut second] = actors(&table);
@@ -46,7 +45,7 @@ async fn a_key_is_free_for_every_mode_once_it_is_released() {
 
 #[tokio::test]
 async fn what_is_covered_is_held_already() {
-    let table = LockTable::new();
+    let table = table();
     let [mut first, second, mut waiter] = actors(&table);
     for (n, held) in MODES.into_iter().enumerate() {
         for wanted in &MODES[..=n] {
@@ -64,7 +63,7 @@ async fn what_is_covered_is_held_already() {
 
 #[tokio::test]
 async fn requests_are_granted_in_the_order_of_their_arrival() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c, mut d, mut e] = actors(&table);
     a.gets("apple", Shared);
     b.waits("apple", Exclusive);
@@ -86,7 +85,7 @@ async fn requests_are_granted_in_the_order_of_their_arrival() {
 
 #[tokio::test]
 async fn nobody_overtakes_those_who_wait_even_if_compatible() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c, d] = actors(&table);
     a.gets("apple", Shared);
     b.waits("apple", Exclusive);
@@ -100,7 +99,7 @@ async fn nobody_overtakes_those_who_wait_even_if_compatible() {
 
 #[tokio::test]
 async fn a_sole_holder_converts_at_once_whoever_waits() {
-    let table = LockTable::new();
+    let table = table();
     for (from, to) in [(Shared, Update), (Shared, Exclusive), (Update, Exclusive)] {
         let [mut a, mut b, mut c] = actors(&table);
         a.gets("apple", from);
@@ -117,7 +116,7 @@ async fn a_sole_holder_converts_at_once_whoever_waits() {
 
 #[tokio::test]
 async fn a_conversion_that_must_wait_goes_before_plain_requests() {
-    let table = LockTable::new();
+    let table = table();
     for to in [Update, Exclusive] {
         let [mut a, mut b, mut c, mut d] = actors(&table);
         a.gets("apple", Shared);
@@ -141,7 +140,7 @@ async fn a_conversion_that_must_wait_goes_before_plain_requests() {
 
 #[tokio::test]
 async fn an_update_that_converts_waits_for_the_sharers_alone() {
-    let table = LockTable::new();
+    let table = table();
     let [mut reader, mut writer, mut late] = actors(&table);
     reader.gets("apple", Shared);
     writer.gets("apple", Update);
@@ -156,7 +155,7 @@ async fn an_update_that_converts_waits_for_the_sharers_alone() {
 
 #[tokio::test]
 async fn conversions_are_granted_in_the_order_of_their_arrival() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c] = actors(&table);
     a.gets("apple", Shared);
     b.gets("apple", Shared);
@@ -173,7 +172,7 @@ async fn conversions_are_granted_in_the_order_of_their_arrival() {
 
 #[tokio::test]
 async fn keys_are_told_apart_exactly() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b] = actors(&table);
     let long = "x".repeat(5000);
     for (one, other) in [("apple", "apples"), ("", "a"), (&*long, &long[1..]), (&long[..38], &long[..39])] {
@@ -188,7 +187,7 @@ async fn keys_are_told_apart_exactly() {
 
 #[tokio::test]
 async fn an_owner_that_ends_releases_everything() {
-    let table = LockTable::new();
+    let table = table();
     let names: Vec<String> = (0..100).map(|n| format!("key {n}")).collect();
     let mut a = Actor::new(&table, 1);
     for name in &names {

@@ -3,10 +3,11 @@
 
 use std::hint::black_box;
 
-use bytes::Bytes;
 use mainstay_core::time;
+use mainstay_replica::Key;
 
-use crate::lock::{LockMode, LockTable, TransactionId};
+use super::driver::{Owner, table};
+use crate::lock::{LockMode, TransactionId};
 
 /// Short enough that some of the repetitions are not interrupted.
 const ROUNDS: u32 = 20_000;
@@ -27,15 +28,13 @@ fn measure(title: &str, per_round: u32, mut round: impl FnMut(u64)) {
 #[test]
 #[ignore = "a measurement, not a test"]
 fn measure_locks_that_nobody_contends_for() {
-    let table = LockTable::new();
-    let keys: Vec<Bytes> =
-        (0..1024_u64).map(|n| Bytes::copy_from_slice(&[&7_u64.to_be_bytes()[..], &n.to_be_bytes()].concat())).collect();
-    let long: Vec<Bytes> =
-        (0..1024_u64).map(|n| Bytes::copy_from_slice(&[&[7; 92][..], &n.to_be_bytes()].concat())).collect();
+    let table = table();
+    let keys: Vec<Key> = (0..1024_u64).map(|n| Key::concat(&[&7_u64.to_be_bytes(), &n.to_be_bytes()])).collect();
+    let long: Vec<Key> = (0..1024_u64).map(|n| Key::concat(&[&[7; 92], &n.to_be_bytes()])).collect();
     measure("an owner without locks", 1, |n| {
-        black_box(table.owner(TransactionId(n)));
+        black_box(Owner::new(table.clone(), TransactionId(n)));
     });
-    let mut owner = table.owner(TransactionId(1));
+    let mut owner = Owner::new(table.clone(), TransactionId(1));
     measure("acquire and release a short key, exclusive", 1, |n| {
         assert!(owner.try_acquire(&keys[n as usize % 1024], LockMode::Exclusive));
         owner.release_all();
@@ -49,13 +48,13 @@ fn measure_locks_that_nobody_contends_for() {
         owner.release_all();
     });
     measure("a lock of a transaction with two, owner included", 2, |n| {
-        let mut owner = table.owner(TransactionId(n));
+        let mut owner = Owner::new(table.clone(), TransactionId(n));
         assert!(owner.try_acquire(&keys[0], LockMode::Shared));
         assert!(owner.try_acquire(&keys[1 + n as usize % 1023], LockMode::Exclusive));
     });
     let mut sharers = Vec::new();
     for n in 0..10_000 {
-        let mut sharer = table.owner(TransactionId(10_000_000 + n));
+        let mut sharer = Owner::new(table.clone(), TransactionId(10_000_000 + n));
         assert!(sharer.try_acquire(&keys[0], LockMode::Shared));
         sharers.push(sharer);
     }

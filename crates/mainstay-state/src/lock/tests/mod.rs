@@ -6,6 +6,7 @@ mod model;
 mod cancelling;
 mod deadlocks;
 mod granting;
+mod sharing;
 mod sizes;
 mod timeouts;
 

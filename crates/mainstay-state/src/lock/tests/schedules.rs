@@ -1,11 +1,12 @@
 //! Random schedules of many transactions, against the model: futures are polled late, again, or dropped at any moment.
 
+use std::sync::Arc;
 use std::task::Poll;
 
 use mainstay_core::ErrorKind;
 use proptest::prelude::*;
 
-use super::driver::{Actor, LONG};
+use super::driver::{Actor, LONG, table};
 use super::model::{Model, Outcome};
 use crate::lock::LockMode::{self, Exclusive, Shared, Update};
 use crate::lock::LockTable;
@@ -54,7 +55,7 @@ fn steps(transactions: usize, keys: usize) -> impl Strategy<Value = Vec<Step>> {
 
 /// The real thing and the model, side by side.
 struct Pair {
-    table: LockTable,
+    table: Arc<LockTable>,
     actors: Vec<Actor>,
     /// What each waits for: the key, and the mode in which it held it before.
     wishes: Vec<Option<(usize, Option<LockMode>)>>,
@@ -68,7 +69,7 @@ fn name(key: usize) -> String {
 
 impl Pair {
     fn new(transactions: usize, keys: usize) -> Self {
-        let table = LockTable::new();
+        let table = table();
         Self {
             actors: (0..transactions).map(|who| Actor::new(&table, who as u64)).collect(),
             wishes: vec![None; transactions],

@@ -1,23 +1,23 @@
 //! What stays cheap with many locks and many holders, by structure and not by the clock.
 
-use super::driver::key;
+use super::driver::{Owner, key, table};
 use crate::lock::LockMode::{Exclusive, Shared, Update};
-use crate::lock::{LockOwner, LockTable, TransactionId};
+use crate::lock::TransactionId;
 
 const MANY: u64 = 10_000;
 
 #[tokio::test]
 async fn ten_thousand_share_a_key_and_leave_in_any_order() {
-    let table = LockTable::new();
+    let table = table();
     let apple = key("apple");
-    let mut sharers: Vec<LockOwner> = (0..MANY).map(|id| table.owner(TransactionId(id))).collect();
+    let mut sharers: Vec<Owner> = (0..MANY).map(|id| Owner::new(table.clone(), TransactionId(id))).collect();
     for sharer in &mut sharers {
         assert!(sharer.try_acquire(&apple, Shared));
     }
     assert_eq!(table.len(), 1);
     let (in_place, by_id) = table.holders_room(&apple);
     assert!(in_place <= 4 && by_id >= sharers.len() - in_place, "beyond a few, holders are found by their id");
-    let mut writer = table.owner(TransactionId(MANY));
+    let mut writer = Owner::new(table.clone(), TransactionId(MANY));
     assert!(writer.try_acquire(&apple, Update));
     assert!(!writer.try_acquire(&apple, Exclusive));
     // From the middle, so that neither the first nor the last is special.
@@ -33,8 +33,8 @@ async fn ten_thousand_share_a_key_and_leave_in_any_order() {
 
 #[tokio::test]
 async fn an_owner_of_a_hundred_thousand_locks_finds_each_and_leaves_no_room_behind() {
-    let table = LockTable::new();
-    let mut owner = table.owner(TransactionId(1));
+    let table = table();
+    let mut owner = Owner::new(table.clone(), TransactionId(1));
     let keys: Vec<_> = (0..10 * MANY).map(|n| key(&format!("key {n}"))).collect();
     for (n, key) in keys.iter().enumerate() {
         assert_eq!(owner.holds(key), None);

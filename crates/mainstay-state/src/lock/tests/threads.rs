@@ -2,18 +2,19 @@
 //! itself are taken rightly.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::task::Poll;
 
-use bytes::Bytes;
 use mainstay_core::random;
 use mainstay_core::time::Duration;
 use mainstay_core::{ErrorKind, Result};
+use mainstay_replica::Key;
 use rand::RngExt as _;
 
-use super::driver::key;
+use super::driver::{Owner, key, table};
 use crate::lock::LockMode::{self, Exclusive, Shared, Update};
-use crate::lock::{LockOwner, LockTable, TransactionId};
+use crate::lock::{LockTable, TransactionId};
 
 const THREADS: u64 = 4;
 const TASKS_PER_THREAD: usize = 4;
@@ -25,7 +26,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// A key, and who is at it: each sharer counts one, an update a thousand, a writer a million.
 struct Guarded {
-    key: Bytes,
+    key: Key,
     inside: AtomicI64,
 }
 
@@ -58,7 +59,7 @@ impl Guarded {
 }
 
 struct World {
-    table: LockTable,
+    table: Arc<LockTable>,
     keys: Vec<Guarded>,
     ids: AtomicU64,
     deadlocks: AtomicU64,
@@ -66,7 +67,7 @@ struct World {
 }
 
 /// Acquires, or drops the future when it was polled a few times without an end.
-async fn acquire(owner: &mut LockOwner, key: &Bytes, mode: LockMode, polls: Option<u32>) -> Option<Result<()>> {
+async fn acquire(owner: &mut Owner, key: &Key, mode: LockMode, polls: Option<u32>) -> Option<Result<()>> {
     let mut future = pin!(owner.acquire(key, mode, LIMIT, || format!("{key:?}")));
     let mut left = polls;
     std::future::poll_fn(|context| {
@@ -85,7 +86,7 @@ async fn acquire(owner: &mut LockOwner, key: &Bytes, mode: LockMode, polls: Opti
 
 async fn transaction(world: &World) {
     let id = world.ids.fetch_add(1, Ordering::Relaxed);
-    let mut owner = world.table.owner(TransactionId(id));
+    let mut owner = Owner::new(world.table.clone(), TransactionId(id));
     let mut entered = [None; KEYS];
     for _ in 0..random::rng().random_range(1..5) {
         let n = random::rng().random_range(0..KEYS);
@@ -121,7 +122,7 @@ async fn transaction(world: &World) {
 fn threads_exclude_each_other_and_none_stands_still() {
     let keys = (0..KEYS).map(|n| Guarded { key: key(&format!("key {n}")), inside: AtomicI64::new(0) });
     let world = World {
-        table: LockTable::new(),
+        table: table(),
         keys: keys.collect(),
         ids: AtomicU64::new(0),
         deadlocks: AtomicU64::new(0),

@@ -6,9 +6,9 @@ use std::task::Poll;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind};
 
-use super::driver::{Actor, actors, key};
+use super::driver::{Actor, Owner, actors, key, table};
 use crate::lock::LockMode::{Exclusive, Shared, Update};
-use crate::lock::{LockTable, LockTimeout, TransactionId, WaitsFor};
+use crate::lock::{LockTimeout, TransactionId, WaitsFor};
 
 const LIMIT: Duration = Duration::from_secs(4);
 
@@ -25,7 +25,7 @@ fn cause(error: &Error) -> &LockTimeout {
 
 #[tokio::test(start_paused = true)]
 async fn a_time_out_names_the_key_the_mode_the_holders_and_the_remedy() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b] = actors(&table);
     a.gets("apple", Exclusive);
     assert!(b.acquire_within("apple", Shared, LIMIT).is_pending());
@@ -52,7 +52,7 @@ async fn a_time_out_names_the_key_the_mode_the_holders_and_the_remedy() {
 
 #[tokio::test(start_paused = true)]
 async fn a_time_out_names_those_who_were_ahead() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c, mut d, mut e] = actors(&table);
     a.gets("apple", Exclusive);
     b.waits("apple", Shared);
@@ -91,7 +91,7 @@ async fn a_time_out_names_those_who_were_ahead() {
 
 #[tokio::test(start_paused = true)]
 async fn a_time_out_names_a_few_of_many_and_counts_the_rest() {
-    let table = LockTable::new();
+    let table = table();
     let mut sharers: Vec<Actor> = (1..=20).map(|id| Actor::new(&table, id)).collect();
     for sharer in &mut sharers {
         sharer.gets("apple", Shared);
@@ -110,7 +110,7 @@ async fn a_time_out_names_a_few_of_many_and_counts_the_rest() {
 
 #[tokio::test(start_paused = true)]
 async fn a_limit_of_zero_waits_for_nothing() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c] = actors(&table);
     b.gets("pear", Exclusive);
     assert!(matches!(a.acquire_within("apple", Exclusive, Duration::ZERO), Poll::Ready(Ok(()))));
@@ -132,7 +132,7 @@ async fn a_limit_of_zero_waits_for_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_conversion_that_times_out_keeps_the_former_mode() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b, mut c] = actors(&table);
     a.gets("apple", Shared);
     b.gets("apple", Shared);
@@ -147,7 +147,7 @@ async fn a_conversion_that_times_out_keeps_the_former_mode() {
 
 #[tokio::test(start_paused = true)]
 async fn a_grant_that_comes_with_the_end_of_the_time_counts() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a, mut b] = actors(&table);
     a.gets("apple", Exclusive);
     assert!(b.acquire_within("apple", Exclusive, LIMIT).is_pending());
@@ -159,10 +159,10 @@ async fn a_grant_that_comes_with_the_end_of_the_time_counts() {
 
 #[tokio::test(start_paused = true)]
 async fn the_longest_wait_ends_too() {
-    let table = LockTable::new();
+    let table = table();
     let [mut a] = actors(&table);
     a.gets("apple", Exclusive);
-    let mut b = table.owner(TransactionId(2));
+    let mut b = Owner::new(table.clone(), TransactionId(2));
     let error = b.acquire(&key("apple"), Shared, Duration::MAX, || "it".to_owned()).await.unwrap_err();
     assert!(error.to_string().contains("did not get it in shared mode within 3600s; "), "{error}");
 }

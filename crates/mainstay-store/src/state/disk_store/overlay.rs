@@ -60,7 +60,7 @@ impl Overlay {
 }
 
 impl Layer for Overlay {
-    fn put(&mut self, _write: usize, key: Key, value: &[u8]) {
+    fn put(&mut self, key: Key, value: &[u8]) {
         self.entries.insert(key, Some(Bytes::copy_from_slice(value)));
     }
 
@@ -154,7 +154,7 @@ mod tests {
     fn a_put_into_an_erased_interval_shows_and_goes() {
         let mut overlay = Overlay::default();
         overlay.remove_range(b"a", Some(b"c"));
-        overlay.put(0, Key::from(&b"b"[..]), b"1");
+        overlay.put(Key::from(&b"b"[..]), b"1");
         assert!(matches!(overlay.lookup(b"b"), Known::Value(_)));
         assert!(matches!(overlay.lookup(b"a"), Known::Absent));
         assert!(matches!(overlay.lookup(b"c"), Known::Unknown));

@@ -185,9 +185,13 @@ impl Leaf {
 #[inline]
 fn tag(key: &[u8]) -> u8 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
-    let (words, rest) = key.as_chunks::<8>();
-    let last = rest.iter().fold(key.len() as u64, |last, byte| last << 8 | u64::from(*byte));
     let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(FACTOR).rotate_right(29);
-    let hash = words.iter().fold(0, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let (words, rest) = key.as_chunks::<8>();
+    let hash = words.iter().fold(key.len() as u64, |hash, word| mix(hash, u64::from_le_bytes(*word)));
+    let last = match key.last_chunk::<8>() {
+        // Some of them once more: a word is read faster than what is left of one.
+        Some(last) => u64::from_le_bytes(*last),
+        None => rest.iter().fold(0, |last, byte| last << 8 | u64::from(*byte)),
+    };
     (mix(hash, last) >> 24) as u8
 }

@@ -1,0 +1,116 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mainstay_replica::Key;
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::TransactionId;
+use super::holders::Holder;
+
+/// In how many parts the sharers are listed, so that threads do not meet.
+const STRIPES: usize = 32;
+
+/// How many are looked through one by one. Those for whom there is no room take a lock in the table.
+const STRIPE_SHARERS_MAX: usize = 8;
+
+/// Those who share what nearly everybody shares and hardly anybody wants alone: a collection. They are listed where their
+/// thread lists them, and not with the key in the table, where all would meet.
+///
+/// Whoever wants such a key alone bars it first: then all who are listed here are put into the table, and whoever comes
+/// takes a lock there, until nobody bars.
+#[derive(Debug)]
+pub(super) struct Sharers {
+    stripes: [Stripe; STRIPES],
+    /// How many bar.
+    barred: AtomicUsize,
+}
+
+/// On cache lines of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stripe {
+    sharers: Mutex<SmallVec<[Sharer; 1]>>,
+}
+
+/// One who shares a key.
+#[derive(Debug)]
+pub(super) struct Sharer {
+    pub(super) hash: u64,
+    pub(super) key: Key,
+    pub(super) holder: Holder,
+}
+
+/// The part of the list in which a sharer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct StripeNumber(u8);
+
+impl Sharers {
+    pub(super) fn new() -> Self {
+        Self { stripes: std::array::from_fn(|_| Stripe::default()), barred: AtomicUsize::new(0) }
+    }
+
+    /// Lists a sharer, and says where; `None` if it must take a lock in the table.
+    #[inline]
+    pub(super) fn add(&self, sharer: Sharer) -> Option<StripeNumber> {
+        let number = STRIPE.with(|number| *number);
+        let mut sharers = self.stripe(number).lock();
+        // Who bars looks into every part afterwards, so that it finds this sharer or is seen here.
+        if self.barred.load(Ordering::Relaxed) > 0 || sharers.len() >= STRIPE_SHARERS_MAX {
+            return None;
+        }
+        sharers.push(sharer);
+        Some(number)
+    }
+
+    /// Takes a sharer off the list, and gives it to `then` if it is still there, before anybody else looks for it.
+    #[inline]
+    pub(super) fn remove(
+        &self,
+        number: StripeNumber,
+        (hash, key, id): (u64, &Key, TransactionId),
+        then: impl FnOnce(Sharer),
+    ) -> bool {
+        let mut sharers = self.stripe(number).lock();
+        let is_it = |sharer: &Sharer| sharer.holder.id == id && sharer.hash == hash && sharer.key == *key;
+        let Some(place) = sharers.iter().position(is_it) else { return false };
+        then(sharers.swap_remove(place));
+        true
+    }
+
+    /// Lists nobody any more until [`unbar`](Sharers::unbar), and gives all who are listed to `then`.
+    pub(super) fn bar(&self, mut then: impl FnMut(Sharer)) {
+        self.barred.fetch_add(1, Ordering::Relaxed);
+        for stripe in &self.stripes {
+            // Who leaves meanwhile finds itself here or with `then`.
+            let mut sharers = stripe.sharers.lock();
+            sharers.drain(..).for_each(&mut then);
+        }
+    }
+
+    /// Ends what [`bar`](Sharers::bar) began.
+    pub(super) fn unbar(&self) {
+        self.barred.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn stripe(&self, StripeNumber(number): StripeNumber) -> &Mutex<SmallVec<[Sharer; 1]>> {
+        &self.stripes[usize::from(number) % STRIPES].sharers
+    }
+}
+
+thread_local! {
+    /// Where this thread lists sharers.
+    static STRIPE: StripeNumber = {
+        static NEXT: AtomicUsize = AtomicUsize::new(0);
+        // Less than STRIPES, which a byte holds.
+        StripeNumber((NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES) as u8)
+    };
+}
+
+#[cfg(test)]
+impl Sharers {
+    /// How many are listed.
+    pub(super) fn len(&self) -> usize {
+        self.stripes.iter().map(|stripe| stripe.sharers.lock().len()).sum()
+    }
+}
