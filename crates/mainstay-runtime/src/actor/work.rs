@@ -125,6 +125,7 @@ where
 }
 
 /// Runs a method with the hooks around it. Returns the object, and what the method has left.
+#[allow(clippy::manual_async_fn, reason = "an `async fn` would have room for its arguments twice")]
 fn run<T, R, A>(mut object: Object<T>, access: A, info: TurnInfo) -> impl Future<Output = (Object<T>, Left<R>)> + Send
 where
     T: Actor,
