@@ -17,7 +17,8 @@ const IN_PLACE: usize = 2;
 pub(crate) struct Written {
     /// In order; empty once there are more than `FEW_MAX`.
     few: SmallVec<[(Key, Write); IN_PLACE]>,
-    /// All of them, once there are more. Behind a pointer, because most transactions never have them.
+    /// All of them, once there are more.
+    #[allow(clippy::box_collection, reason = "most transactions never have them, and are moved about")]
     many: Option<Box<BTreeMap<Key, Write>>>,
 }
 

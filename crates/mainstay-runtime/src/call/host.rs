@@ -39,7 +39,10 @@ pub enum Start<R, A> {
 }
 
 /// How far a turn has come at once.
-#[allow(clippy::large_enum_variant, reason = "most are finished, and a box for the answer is what this is there to save")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "most are finished, and a box for the answer is what this is there to save"
+)]
 pub enum Progress<R> {
     /// Nothing has happened yet.
     Ready(Turn<R>),
