@@ -64,7 +64,7 @@ pub fn print_verdict(verdict: &Verdict, found: &Found, by_this_run: u64) {
             println!("NOT PROVED: events acknowledged are not the rows written, once each: this is a defect");
         }
         Finding::NothingProved => {
-            println!("NOTHING PROVED: no event was acknowledged, so there was nothing to compare")
+            println!("NOTHING PROVED: no event was acknowledged, so there was nothing to compare");
         }
     }
 }
