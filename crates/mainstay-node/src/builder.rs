@@ -122,7 +122,8 @@ impl NodeBuilder {
     }
 
     /// Has something done when the node is [stopped in order](Node::stop), before that: all services can still be called. For
-    /// what is to be given back, such as leases, so that others need not wait until they run out. All of it together may take
+    /// what is to be given back, such as leases, so that others need not wait until they run out. What was added last is done
+    /// first, because it may rely on what was there before it. All of it together may take
     /// [`FAREWELL_TIME_MAX`](crate::FAREWELL_TIME_MAX). A node that is dropped or killed does none of it.
     pub fn before_stop<F>(mut self, farewell: impl FnOnce(Services) -> F + Send + Sync + 'static) -> Self
     where

@@ -25,15 +25,16 @@ impl Farewells {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.0.push(Box::new(|services| Box::pin(farewell(services))));
+        // Inside of its future, so that it is the farewell that panics and not the stop.
+        self.0.push(Box::new(|services| Box::pin(async move { farewell(services).await })));
     }
 
-    /// Does it, all at once. What panics or takes too long is left behind.
+    /// Does it, what was added last first: that may rely on what was there before it. What panics or takes too long is left
+    /// behind.
     pub(crate) async fn say(self, services: &Services) {
-        let said: Vec<_> = self.0.into_iter().map(|farewell| task::spawn(farewell(services.clone()))).collect();
         let all = async {
-            for (number, farewell) in said.into_iter().enumerate() {
-                if let Err(error) = farewell.await {
+            for (number, farewell) in self.0.into_iter().enumerate().rev() {
+                if let Err(error) = task::spawn(farewell(services.clone())).await {
                     tracing::error!(number, ?error, "what was to be done before the node stops has failed");
                 }
             }

@@ -151,6 +151,7 @@ impl<R: Resource> Holding<R> {
 
     /// Closes it, if it is open. False if something may be left of it, or of one before that was given up.
     pub(crate) async fn close(&mut self, resource: &R, settings: &OwnerSettings) -> bool {
+        let began = Instant::now();
         if let Some(handle) = self.handle.get_mut().take() {
             close(resource, handle, &self.opening, settings).await;
         }
@@ -158,7 +159,8 @@ impl<R: Resource> Holding<R> {
             return true;
         }
         let opening = &self.opening;
-        let gone = guarded(settings.close_time_max, async { resource.gone(opening).await }).await;
+        let left = settings.close_time_max.saturating_sub(began.elapsed());
+        let gone = guarded(left, async { resource.gone(opening).await }).await;
         let is_gone = matches!(gone, Guarded::Ended(()));
         if !is_gone {
             tracing::warn!(key = &*opening.key, "something of a resource that was given up may still be there");

@@ -221,8 +221,10 @@ async fn what_is_to_be_done_before_a_node_stops_is_done_while_it_can_be_called_a
             services.actor::<GuestRef>("guest").unwrap().stay(0).await.unwrap();
         };
         let fails = |_| async { panic!("what fails keeps nothing from stopping") };
+        let fails_at_once = |_| -> std::future::Ready<()> { panic!("nor what fails before it has begun to wait") };
         let hangs = |_| std::future::pending();
-        node.actor::<GuestActor>().before_stop(fails).before_stop(counts).before_stop(hangs)
+        // The last is done first.
+        node.actor::<GuestActor>().before_stop(hangs).before_stop(counts).before_stop(fails).before_stop(fails_at_once)
     })
     .await
     .unwrap();

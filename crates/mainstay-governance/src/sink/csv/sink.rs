@@ -3,8 +3,8 @@ use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use mainstay::{Error, Result};
-use parking_lot::Mutex;
 use serde::Serialize;
+use tokio::sync::Mutex;
 
 use super::encode::{encode, header};
 use super::series::{CsvMark, Rows, Series, interrupted};
@@ -45,8 +45,8 @@ impl<T: Serialize + Send + Sync + 'static> CsvSink<T> {
     /// # Errors
     /// `NotPrimary` if another has opened the files since; what keeps them from being read.
     pub async fn end(&self) -> Result<CsvMark> {
-        let series = self.series.clone();
-        blocking(move || series.lock().end()).await
+        let mut series = self.series.clone().lock_owned().await;
+        blocking(move || series.end()).await
     }
 
     /// Appends rows, durably and together. Returns where the next row goes.
@@ -76,9 +76,10 @@ impl<T: Serialize + Send + Sync + 'static> CsvSink<T> {
             _ => Vec::new(),
         };
         let rows = Rows { bytes: encode(rows)?, count: rows.len() as u64, header };
-        let series = self.series.clone();
-        // The file lock and this one are taken there, so that what was begun ends even if the caller goes away.
-        blocking(move || series.lock().append(&rows, after)).await
+        // Before it begins: of those who wait while the disk hangs and are given up, none writes later or keeps a thread.
+        let mut series = self.series.clone().lock_owned().await;
+        // The file lock is taken there, so that what was begun ends even if the caller goes away.
+        blocking(move || series.append(&rows, after)).await
     }
 
     fn header<S: Serialize>(&self, row: &S) -> Result<&[u8]> {
