@@ -183,8 +183,8 @@ impl<T: Actor> ActorCell<T> {
         for _ in 0..DRAINED_MAX {
             let Some((letter, held)) = self.next() else { return };
             let Ok(rest) = catch_unwind(AssertUnwindSafe(|| letter.carry_out(held, cx))) else {
-                // Nothing of an application runs here that is not caught before. It must not become the fault of whoever
-                // carries it out, and its caller is told when it is dropped.
+                // Next to nothing of an application runs here that is not caught before. It must not become the fault of
+                // whoever carries it out, and its caller is told when it is dropped.
                 tracing::error!(actor = %self.site, "a turn panicked outside of its method");
                 continue;
             };
@@ -303,6 +303,13 @@ impl<T: Actor> ActorCell<T> {
         drop(held.object.take());
         if held.give_back() {
             drop(self.site.hall.scope.spawn(self.clone().drained()));
+        }
+    }
+
+    /// Drops an object. One that panics has its place all the same.
+    fn let_go(&self, object: Option<Object<T>>) {
+        if catch_unwind(AssertUnwindSafe(|| drop(object))).is_err() {
+            tracing::error!(actor = %self.site, "an actor panicked when it was dropped");
         }
     }
 
@@ -446,7 +453,8 @@ impl<'c, T: Actor> Held<'c, T> {
                 object.failures = u64::MAX;
             }
         }
-        self.object = None;
+        let spoilt = self.object.take();
+        self.cell.let_go(spoilt);
     }
 
     /// Gives the actor back. True if somebody waits for it.
@@ -515,9 +523,7 @@ impl<'c, T: Actor> Held<'c, T> {
             let stale = inner.object.take();
             drop(inner);
             // Outside of the lock, because it runs code of others, and before anybody can make the next one.
-            if catch_unwind(AssertUnwindSafe(|| drop(stale))).is_err() {
-                tracing::error!(actor = %self.cell.site, "an actor panicked when it was dropped");
-            }
+            self.cell.let_go(stale);
             inner = self.cell.inner.lock();
         }
         inner.running = running;

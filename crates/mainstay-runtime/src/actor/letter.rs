@@ -92,11 +92,13 @@ pub(crate) struct CallLetter<R: Outcome, A> {
 }
 
 impl<R: Outcome, A> CallLetter<R, A> {
-    pub(crate) fn boxed<T>(access: A, call: Call, reply: ReplyTo<R::Reply>, site: &Arc<Site>) -> Box<dyn Letter<T>>
+    pub(crate) fn boxed<T>(access: A, mut call: Call, reply: ReplyTo<R::Reply>, site: &Arc<Site>) -> Box<dyn Letter<T>>
     where
         T: Actor,
         A: Access<T, R>,
     {
+        // The time that it waits counts.
+        let _ = call.deadline.moment();
         Box::new(Self { access, waiting: Waiting::new(site, &call), call, reply, result: PhantomData })
     }
 }

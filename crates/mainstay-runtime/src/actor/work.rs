@@ -28,7 +28,7 @@ use crate::call::contract::{Outcome, Reply};
 use crate::call::current::{Current, Remains, TurnKind};
 use crate::call::finished::{Answer, Finished};
 use crate::call::host::Progress;
-use crate::call::turn::{Nested, may_nest, panic_text};
+use crate::call::turn::{Nested, Subject, may_nest, panic_text};
 use crate::observe::storage::loading;
 use crate::observe::turn::{ActivationWatch, TurnWatch};
 
@@ -52,7 +52,11 @@ where
         return Progress::Ready(Box::pin(carry_out(held.hand_over(), access, call, Followers::Own)));
     }
     let _nested = Nested::enter();
-    at_once(held, access, call, Followers::Own, cx)
+    let method = call.method.name();
+    catch_unwind(AssertUnwindSafe(|| at_once(held, access, call, Followers::Own, cx))).unwrap_or_else(|panic| {
+        // Outside of its method, as when the actor is dropped. It is not the fault of the caller.
+        Progress::Finished(Finished::failed(Subject { method, whom: &T::NAME }.panicked(&*panic)))
+    })
 }
 
 /// [`start`] where it does not matter how deep calls are nested.
@@ -227,7 +231,10 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     fn hand_over(&mut self) -> ActorTurn<'static, T> {
         let Self { method, kind, followers, .. } = *self;
         let (held, watch) = (self.held.hand_over(), self.watch.hand_over());
-        let (current, key, writes) = (self.current.take(), self.key.take(), self.writes.take());
+        let (mut current, key, writes) = (self.current.take(), self.key.take(), self.writes.take());
+        if let Some(current) = &mut current {
+            current.count_deadline();
+        }
         ActorTurn { held, watch, current, key, method, kind, followers, writes }
     }
 

@@ -5,8 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mainstay_core::time::{Duration, Instant};
-use mainstay_core::{ActorId, Error, Result};
+use mainstay_core::time::{self, Duration, Instant};
+use mainstay_core::{ActorId, Error, ErrorKind, Result};
 
 use crate::actor::cell::removal::{Removal, Removing};
 use crate::actor::event::Subscription;
@@ -240,14 +240,24 @@ impl Caller {
         R: Reply,
         A: Send,
     {
-        let (mut chain, mut at_most) = (None, None);
-        if let Some(outgoing) = outgoing {
-            (chain, at_most) = (outgoing.chain, outgoing.at_most);
-            if let Some(hold) = outgoing.hold {
-                hold.opened().await?;
-            }
+        let outgoing = outgoing.unwrap_or_default();
+        let (chain, mut deadline) = (outgoing.chain, Deadline::new(self.timeout, outgoing.at_most));
+        if let Some(hold) = outgoing.hold {
+            let opened = match deadline.moment() {
+                Some(moment) => time::timeout_at(moment, hold.opened()).await,
+                None => Ok(hold.opened().await),
+            };
+            opened.unwrap_or_else(|time::Elapsed| {
+                let (target, method) = (&self.target, method.name());
+                Err(Error::new(
+                    ErrorKind::Timeout,
+                    format!(
+                        "`{method}` of {target} was not called within the time limit, because the turns before are not \
+                         durable yet: nothing happened, retry"
+                    ),
+                ))
+            })?;
         }
-        let mut deadline = Deadline::new(self.timeout, at_most);
         let trace = self.trace(method);
         let (mut arguments, mut call) =
             (arguments, Call { method, chain: chain.clone(), deadline, arrived: None, key: self.key.clone(), trace });

@@ -82,6 +82,11 @@ impl Current {
         current
     }
 
+    /// Sees to it that the time limit of a turn that waits is not counted from when it goes on.
+    pub(crate) fn count_deadline(&mut self) {
+        let _ = self.deadline.moment();
+    }
+
     /// Ends the turn. Returns what it has left, and the actor that it was one of.
     #[inline]
     pub(crate) fn end(mut self: Box<Self>) -> Remains {
@@ -134,6 +139,7 @@ impl Drop for Current {
 }
 
 /// What a call that is made here takes with it.
+#[derive(Default)]
 pub(crate) struct Outgoing {
     pub(crate) chain: Option<Arc<Link>>,
     pub(crate) at_most: Option<Instant>,
@@ -178,11 +184,13 @@ fn outgoing_in_turn() -> Result<Option<Outgoing>> {
     })
 }
 
-/// Lets something leave the actor when the turn is durable; at once if there is no turn.
+/// Lets something leave the actor when the turn is durable; at once if this is no turn of an actor.
 pub(crate) fn leave(output: impl FnOnce(Result<()>) + Send + 'static) {
     let mut output = Some(output);
     CURRENT.with_borrow_mut(|current| {
+        // What a service or a worker does is no effect of an actor.
         if let Some(current) = current
+            && current.site.is_some()
             && let Some(output) = output.take()
         {
             current.outputs.push(Box::new(output));

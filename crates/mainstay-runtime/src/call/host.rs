@@ -44,7 +44,7 @@ pub enum Start<R, A> {
     reason = "most are finished, and a box for the answer is what this is there to save"
 )]
 pub enum Progress<R> {
-    /// Nothing has happened yet.
+    /// Nothing of its method has happened yet.
     Ready(Turn<R>),
     /// It has begun, and has to wait for something.
     Moving(Turn<R>),
@@ -62,7 +62,7 @@ pub struct Queued<R> {
 /// What holds an object that can be called, and decides when a call runs.
 ///
 /// Everything between an interface and an object is in its hands, with both types known: an interface is implemented for
-/// every host of a type that implements it, so that a call costs one allocation and one call through a table.
+/// every host of a type that implements it, so that a call goes through one table.
 pub trait Host: Send + Sync + Sized + 'static {
     /// The type of the object.
     type Target: Send + Sync + 'static;

@@ -6,8 +6,8 @@ use mainstay_core::timings::{SharedTimings, Timings};
 use crate::call::arrival::Method;
 use crate::observe::stripes::Stripes;
 
-/// How many calls of a method are measured between two times of publishing, about a second, by each of the threads that carry calls out. The rest
-/// of that second is only counted: reading the clock takes as long as such a call.
+/// How many calls of a method are measured between two times of publishing, about a second, at each of the places where threads
+/// count. The rest of that second is only counted: reading the clock takes as long as such a call.
 pub(crate) const MEASURED_MAX: i64 = 1024;
 
 /// What is counted of a method of an actor type.

@@ -148,3 +148,99 @@ async fn a_time_limit_says_whether_the_call_had_begun() {
     assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
     assert_eq!(desk.log().await.unwrap(), ["under way"]);
 }
+
+#[interface]
+trait Brittle {
+    async fn poke(&mut self) -> Result<u32>;
+    async fn snap(&mut self) -> Result<u32>;
+}
+
+/// Panics when it is dropped after something has snapped.
+#[derive(Actor)]
+#[actor(implements(Brittle), persistence = "none")]
+struct BrittleActor {
+    pokes: State<u32>,
+    is_snapped: bool,
+}
+
+impl Brittle for BrittleActor {
+    async fn poke(&mut self) -> Result<u32> {
+        *self.pokes += 1;
+        Ok(*self.pokes)
+    }
+
+    async fn snap(&mut self) -> Result<u32> {
+        self.is_snapped = true;
+        panic!("snap");
+    }
+}
+
+impl Drop for BrittleActor {
+    fn drop(&mut self) {
+        assert!(!self.is_snapped, "snapped");
+    }
+}
+
+#[tokio::test]
+async fn an_actor_that_panics_even_when_it_is_dropped_is_no_trouble_for_others() {
+    let node = TestNode::start(|node| node.actor::<BrittleActor>()).await.unwrap();
+    let brittle: BrittleRef = node.actor("a").unwrap();
+    for pokes in 1..4 {
+        assert_eq!(brittle.poke().await.unwrap(), pokes);
+        let error = brittle.snap().await.unwrap_err();
+        assert!(error.to_string().contains("panicked: snap"), "{error}");
+    }
+}
+
+#[interface]
+trait Relay {
+    async fn hold(&mut self, millis: u64) -> Result<()>;
+    async fn pass_on(&mut self, millis_before: u64) -> Result<()>;
+    async fn waited_millis(&self) -> Result<u64>;
+}
+
+#[derive(Actor)]
+#[actor(implements(Relay), persistence = "none")]
+struct RelayActor {
+    ctx: Context,
+    waited: Duration,
+}
+
+impl Relay for RelayActor {
+    async fn hold(&mut self, millis: u64) -> Result<()> {
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        Ok(())
+    }
+
+    async fn pass_on(&mut self, millis_before: u64) -> Result<()> {
+        tokio::time::sleep(Duration::from_millis(millis_before)).await;
+        let before = tokio::time::Instant::now();
+        let held = self.ctx.actor::<RelayRef>("far")?.hold(600_000).await;
+        self.waited = before.elapsed();
+        held
+    }
+
+    async fn waited_millis(&self) -> Result<u64> {
+        Ok(self.waited.as_millis() as u64)
+    }
+}
+
+#[tokio::test]
+async fn what_a_turn_calls_has_what_is_left_of_its_own_time_however_it_was_spent() {
+    // 50 of the 60 seconds are spent in line, or within the turn.
+    for (in_line, before) in [(50_000, 0), (0, 50_000), (20_000, 30_000)] {
+        let node = TestNode::start(|node| node.actor::<RelayActor>()).await.unwrap();
+        let relay: RelayRef = node.actor("near").unwrap();
+        let spawn = |relay: &RelayRef, millis: u64| {
+            let relay = relay.clone();
+            tokio::spawn(async move { relay.hold(millis).await })
+        };
+        let holding = spawn(&relay, in_line);
+        tokio::task::yield_now().await;
+        let passing = relay.pass_on(before).await.unwrap_err();
+        assert_eq!(passing.kind(), ErrorKind::OutcomeUnknown, "{passing}");
+        holding.await.unwrap().unwrap();
+        let waited = relay.waited_millis().await.unwrap();
+        assert!((9_900..=10_100).contains(&waited), "{in_line} in line, {before} before: {waited}");
+    }
+}
