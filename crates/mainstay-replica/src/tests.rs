@@ -8,5 +8,6 @@ mod growth;
 mod network;
 mod snapshot_reception;
 mod storage_suite;
+mod ticking;
 mod unhurried;
 mod wire_formats;
