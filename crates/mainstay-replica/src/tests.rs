@@ -5,6 +5,7 @@ mod committing;
 mod epochs;
 mod following;
 mod growth;
+mod joining;
 mod network;
 mod snapshot_reception;
 mod storage_suite;
