@@ -137,7 +137,7 @@ impl Host {
     /// at the first start and, for the volatile sets, at every start.
     ///
     /// # Errors
-    /// `Invalid` without another node to ask.
+    /// `Invalid` without another node to ask; `Timeout` and `Fatal` as [`Replica::join`] has them.
     pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
         for replica in self.inner.replicas.values() {
             replica.join(nodes).await?;

@@ -5,6 +5,7 @@
 //! away leaves no change half done.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::future::Future;
 
 use mainstay_core::{Error, ErrorKind, NodeId, ReplicaId, Result, time};
@@ -16,7 +17,7 @@ use parking_lot::Mutex;
 use crate::committer::not_primary;
 use crate::message::{Envelope, Request, Response};
 use crate::raft::{Member, Types};
-use crate::replica::{Identity, Replica};
+use crate::replica::{Identity, Replica, Status};
 use crate::standing::Role;
 
 /// How long a change of members may take to be committed.
@@ -31,6 +32,10 @@ const JOIN_REQUEST_TIMEOUT: time::Duration = time::Duration::from_secs(5);
 /// How long a replica that joins goes on without a primary that answers, or without anything that comes from one.
 const JOIN_PATIENCE: time::Duration = time::Duration::from_secs(60);
 
+/// How long a replica that joins goes on although a primary answers and feeds it, without coming any closer to being a
+/// voter. Long, because a large state is put in force as one step.
+const JOIN_STALL_PATIENCE: time::Duration = time::Duration::from_secs(300);
+
 /// What is going on with the members of a set, on its primary.
 #[derive(Debug, Default)]
 pub(crate) struct MemberChanges {
@@ -38,6 +43,25 @@ pub(crate) struct MemberChanges {
     turn: tokio::sync::Mutex<()>,
     /// Those who asked to join and are being taken in: asking again starts nothing new.
     arriving: Mutex<BTreeMap<ReplicaId, NodeId>>,
+}
+
+/// How far a replica that joins has come: whatever changes here brings it closer to being a voter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct WayIn {
+    /// It knows of itself as a learner.
+    learns: bool,
+    log_next: u64,
+    applied_next: u64,
+    /// Pieces of a state.
+    pieces: u64,
+}
+
+impl fmt::Display for WayIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { learns, log_next, applied_next, pieces } = self;
+        let role = if *learns { "a learner" } else { "no member" };
+        write!(f, "{role} with {log_next} log entries, {applied_next} applied, and {pieces} pieces of a state")
+    }
 }
 
 /// How many replicas may be on their way in at a time.
@@ -48,7 +72,7 @@ impl Replica {
     ///
     /// # Errors
     /// `Invalid` without another node to ask. `Timeout` if for a minute no primary was found among the nodes, or nothing
-    /// came from it; asking again is fine. `Fatal` if the replica has stopped.
+    /// came from it, or if for five minutes it came no closer to being a voter; asking again is fine. `Fatal` if the replica has stopped.
     pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
         let Identity { set, replica, node } = self.inner.identity;
         let request = Envelope { to: None, request: Request::Join { replica, node } }.encode();
@@ -59,6 +83,7 @@ impl Replica {
         }
         let (mut answered, mut fed) = (time::now(), time::now());
         let mut received = self.inner.receiver.received();
+        let (mut way, mut moved) = (self.way_in(), time::now());
         loop {
             let status = self.status();
             if status.failure.is_some() || self.inner.scope.is_stopped() {
@@ -76,6 +101,19 @@ impl Replica {
                     format!(
                         "none of the nodes {nodes:?} took replica {replica} into set {set} within {JOIN_PATIENCE:?}: see \
                          that the set has a primary which can reach node {node}, and join again"
+                    ),
+                ));
+            }
+            if std::mem::replace(&mut way, self.way_in()) != way {
+                moved = time::now();
+            }
+            if moved.elapsed() > JOIN_STALL_PATIENCE {
+                return Err(Error::new(
+                    ErrorKind::Timeout,
+                    format!(
+                        "replica {replica} is no voter of set {set} although its primary answers; for \
+                         {JOIN_STALL_PATIENCE:?} it got nothing new and stands at {way}: see in the primary's log why it \
+                         cannot change the members, and that most of them run, then join again"
                     ),
                 ));
             }
@@ -98,6 +136,13 @@ impl Replica {
             }
             time::sleep(pause).await;
         }
+    }
+
+    /// How far this replica has come on its way in.
+    fn way_in(&self) -> WayIn {
+        let Status { identity, learners, log_next, applied_next, .. } = self.status();
+        let learns = learners.contains_key(&identity.replica);
+        WayIn { learns, log_next, applied_next, pieces: self.inner.receiver.pieces() }
     }
 
     /// Takes a replica in: first it learns until it has caught up, then it votes. Older replicas on the same node are

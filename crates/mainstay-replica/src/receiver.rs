@@ -30,6 +30,7 @@ pub(crate) struct Receiver {
     votes_from: time::Instant,
     incoming: Mutex<Option<Incoming>>,
     received: AtomicU64,
+    pieces: AtomicU64,
 }
 
 /// A state that is being received; at most one at a time.
@@ -59,12 +60,18 @@ impl Receiver {
             votes_from: time::now() + pause,
             incoming: Mutex::new(None),
             received: AtomicU64::new(0),
+            pieces: AtomicU64::new(0),
         }
     }
 
     /// How much has come from a primary so far: who joins sees by it that it is being fed.
     pub(crate) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
+    }
+
+    /// How many pieces of states have been taken in so far.
+    pub(crate) fn pieces(&self) -> u64 {
+        self.pieces.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn handle(&self, request: Request) -> Response {
@@ -152,6 +159,7 @@ impl Receiver {
         .await;
         match result {
             Ok(()) => {
+                self.pieces.fetch_add(1, Ordering::Relaxed);
                 *incoming = Some(Incoming { transfer, next: next + 1, import });
                 Response::Done
             }

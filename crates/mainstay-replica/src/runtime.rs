@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -21,9 +22,36 @@ const GRID: Duration = Duration::from_millis(50);
 /// Shorter waits are left as they are.
 const ALIGNED_MIN: Duration = Duration::from_millis(10);
 
-/// The grain of the runtime's timers. Openraft lets a microsecond pass between two looks at the log, so that more is
-/// found; a timer would make a thousand of it.
-const GRAIN: Duration = Duration::from_micros(500);
+/// A wait that is not worth a timer. Openraft lets a microsecond pass between two looks at the log, so that more is found; a
+/// timer would make a thousand of it.
+const MOMENT: Duration = Duration::from_micros(1);
+
+/// How many moments are passed over while the clock stands still, as it does in a simulation until everybody waits for a
+/// timer. Whoever asks again and again until its time has come, as openraft's ticker does, would otherwise never let the
+/// clock go on.
+const MOMENTS_MAX: u32 = 1_000;
+
+thread_local! {
+    /// When a moment was passed over last on this thread, and how many at that time.
+    static PASSED_OVER: Cell<Option<(TokioInstant, u32)>> = const { Cell::new(None) };
+}
+
+/// True if a wait need not be waited for: its end has come, or is a moment away and the clock goes on.
+fn is_over(deadline: TokioInstant) -> bool {
+    let now = TokioInstant::now();
+    if deadline <= now {
+        return true;
+    }
+    if deadline > now + MOMENT {
+        return false;
+    }
+    let before = PASSED_OVER.get().filter(|(at, _)| *at == now).map_or(0, |(_, count)| count);
+    if before >= MOMENTS_MAX {
+        return false;
+    }
+    PASSED_OVER.set(Some((now, before + 1)));
+    true
+}
 
 static ORIGIN: OnceLock<TokioInstant> = OnceLock::new();
 
@@ -78,7 +106,7 @@ impl AsyncRuntime for ReplicaRuntime {
     }
 
     fn sleep_until(deadline: Self::Instant) -> Self::Sleep {
-        if deadline < TokioInstant::now() + GRAIN {
+        if is_over(deadline) {
             return Either::Left(ready(()));
         }
         Either::Right(TokioRuntime::sleep_until(aligned(deadline)))
