@@ -129,7 +129,7 @@ impl Caller {
         method: &'static Method,
         arguments: A,
         start: Starter<O, R::Reply, A>,
-    ) -> Calling<'_, O, R::Reply, A>
+    ) -> impl Future<Output = R::Reply> + Send
     where
         O: ?Sized + Send + Sync + 'static,
         R: Outcome,
@@ -350,7 +350,7 @@ impl Caller {
 }
 
 /// A call that is being made.
-pub struct Calling<'c, O: ?Sized, R, A> {
+struct Calling<'c, O: ?Sized, R, A> {
     caller: &'c Caller,
     method: &'static Method,
     start: Starter<O, R, A>,
