@@ -133,7 +133,7 @@ impl Caller {
     where
         O: ?Sized + Send + Sync + 'static,
         R: Outcome,
-        A: Send,
+        A: Send + 'static,
     {
         Calling { caller: self, method, start, arguments: Some(arguments), rest: None }
     }
