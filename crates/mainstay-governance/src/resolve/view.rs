@@ -128,10 +128,7 @@ impl View {
     pub(super) async fn renew(&self) -> Result<()> {
         let standing = self.renewing.lock().await;
         if *standing == Standing::Gone {
-            return Err(Error::new(
-                ErrorKind::Retry,
-                "the node of this resolver is about to stop, or has stopped: retry on another node, or when it is back",
-            ));
+            return Err(Error::fatal("the node of this resolver has stopped, or is about to: open it on another node"));
         }
         for _ in 0..RENEWALS_IN_A_ROW_MAX {
             let asked = Instant::now();
