@@ -188,7 +188,11 @@ async fn a_session_shows_whose_it_is_and_is_gone_when_closed_or_dropped() {
     let (database, [plain, _]) = both("gone").await;
     for fence in 1..20 {
         let session = open(&plain, fence).await;
-        let named = format!("SELECT count(*) FROM pg_stat_activity WHERE application_name = 'notes/main/3 #{fence}'");
+        // Of this database alone: the tests beside this one name theirs alike.
+        let named = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = \
+             'notes/main/3 #{fence}'"
+        );
         assert_eq!(database.count(&named).await, 1);
         plain.close(session).await;
         assert_eq!(database.sessions().await, 0, "closed is closed at once");
