@@ -1,8 +1,8 @@
+mod held;
 pub(crate) mod removal;
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
@@ -12,6 +12,7 @@ use std::task::Context;
 use mainstay_core::{ActorId, Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 
+pub(crate) use self::held::{Held, Near};
 use crate::actor::Actor;
 use crate::actor::access::{Exclusive, Shared};
 use crate::actor::deactivation;
@@ -79,35 +80,6 @@ enum Running {
     Nobody,
     One,
     Sharing(u32),
-}
-
-/// The right to an actor: to all of it, or shared with others. It is given back when it is dropped.
-pub(crate) struct Held<'c, T: Actor> {
-    cell: Near<'c, T>,
-    /// The object; `None` if it has to be activated, or is not to be used again.
-    pub(crate) object: Option<Object<T>>,
-    /// For the turn; it need not come back.
-    pub(crate) lent: Option<Arc<Site>>,
-    is_exclusive: bool,
-    is_returned: bool,
-}
-
-/// The place of an actor, in somebody's hands. Most turns end before they need one of their own.
-pub(crate) enum Near<'c, T: Actor> {
-    Lent(&'c Arc<ActorCell<T>>),
-    Kept(Arc<ActorCell<T>>),
-}
-
-impl<T: Actor> Deref for Near<'_, T> {
-    type Target = Arc<ActorCell<T>>;
-
-    #[inline]
-    fn deref(&self) -> &Arc<ActorCell<T>> {
-        match self {
-            Self::Lent(cell) => cell,
-            Self::Kept(cell) => cell,
-        }
-    }
 }
 
 /// What was taken of an actor, under the lock.
@@ -391,162 +363,6 @@ impl<T: Actor> Inner<T> {
         self.running = Running::Sharing(sharing + 1);
         self.is_in_use = is_use || (self.is_in_use && sharing > 0);
         Some(Taken { object: Some(object), lent: self.lent.take(), is_exclusive: false })
-    }
-}
-
-impl<'c, T: Actor> Held<'c, T> {
-    fn new(cell: Near<'c, T>, taken: Taken<T>) -> Self {
-        let Taken { object, lent, is_exclusive } = taken;
-        Self { cell, object, lent, is_exclusive, is_returned: false }
-    }
-
-    /// The same right in hands that keep it; these have none any more.
-    pub(crate) fn hand_over(&mut self) -> Held<'static, T> {
-        let (object, lent, is_exclusive) = (self.object.take(), self.lent.take(), self.is_exclusive);
-        let is_returned = std::mem::replace(&mut self.is_returned, true);
-        Held { cell: Near::Kept(self.cell.clone()), object, lent, is_exclusive, is_returned }
-    }
-
-    /// Who it is, and the object, to change. There is one after activation, and nobody else has it.
-    pub(crate) fn parts_mut(&mut self) -> (&Arc<Site>, Option<&mut T>) {
-        let actor = self.object.as_mut().and_then(|object| object.possession.active_mut());
-        (&self.cell.site, actor.map(|active| &mut active.actor))
-    }
-
-    pub(crate) fn cell(&self) -> &Arc<ActorCell<T>> {
-        &self.cell
-    }
-
-    pub(crate) fn site(&self) -> &Arc<Site> {
-        &self.cell.site
-    }
-
-    pub(crate) fn is_exclusive(&self) -> bool {
-        self.is_exclusive
-    }
-
-    /// How many commits had failed when the object was read.
-    pub(crate) fn failures(&self) -> u64 {
-        self.object.as_ref().map_or_else(|| self.cell.site.gate.failures(), |object| object.failures)
-    }
-
-    /// True if there is an object, and it is what is stored.
-    pub(crate) fn is_fresh(&self) -> bool {
-        self.object.as_ref().is_some_and(|object| object.failures == self.cell.site.gate.failures())
-    }
-
-    /// Lets others in who only read.
-    pub(crate) fn downgrade(&mut self) {
-        let Some((kept, shared)) = self.object.take().map(Object::share) else { return };
-        self.object = Some(kept);
-        let mut inner = self.cell.inner.lock();
-        inner.object = Some(shared);
-        inner.running = Running::Sharing(1);
-        self.is_exclusive = false;
-    }
-
-    /// Sees to it that the object is not used again.
-    pub(crate) fn spoil(&mut self) {
-        if !self.is_exclusive {
-            // Those who share it go on to their end; then it goes.
-            if let Some(object) = &mut self.cell.inner.lock().object {
-                object.failures = u64::MAX;
-            }
-        }
-        let spoilt = self.object.take();
-        self.cell.let_go(spoilt);
-    }
-
-    /// Gives the actor back. True if somebody waits for it.
-    pub(crate) fn give_back(mut self) -> bool {
-        self.put_back()
-    }
-
-    /// Gives back an actor that has left memory, and takes its place out of the hall unless somebody waits for it. True if
-    /// somebody does.
-    pub(crate) fn retire(mut self) -> bool {
-        self.leave_hall(|inner| inner.is_closed |= inner.queue.is_empty());
-        self.put_back()
-    }
-
-    /// [`retire`](Held::retire) for an actor that is deleted: whoever waits is told why it is in vain.
-    pub(crate) fn retire_for_good(mut self, why: impl Fn() -> Error) -> bool {
-        let mut waiting = VecDeque::new();
-        self.leave_hall(|inner| {
-            inner.is_closed = true;
-            waiting = std::mem::take(&mut inner.queue);
-        });
-        waiting.into_iter().for_each(|letter| letter.outlive(why()));
-        self.put_back()
-    }
-
-    fn leave_hall(&mut self, close: impl FnOnce(&mut Inner<T>)) {
-        drop(self.object.take());
-        let cell = &self.cell;
-        let close = || {
-            let mut inner = cell.inner.lock();
-            close(&mut inner);
-            inner.is_closed
-        };
-        match cell.site.hall.hall::<T>() {
-            Some(hall) => hall.remove_if(cell, close),
-            None => _ = close(),
-        }
-    }
-
-    /// [`give_back`](Held::give_back) for one who has it in a place of his own. Once is enough, and more do no harm.
-    pub(crate) fn put_back(&mut self) -> bool {
-        if self.is_returned {
-            return false;
-        }
-        self.is_returned = true;
-        let failures = self.cell.site.gate.failures();
-        let mut object = self.object.take();
-        if !self.is_exclusive {
-            // Before it is counted out: then whoever is next finds the object shared with nobody.
-            drop(object.take());
-        }
-        let mut inner = self.cell.inner.lock();
-        let running = match inner.running {
-            Running::Sharing(sharing) if sharing > 1 => Running::Sharing(sharing - 1),
-            _ => Running::Nobody,
-        };
-        if let Some(object) = object {
-            inner.object = Some(object);
-        }
-        if let Some(lent) = self.lent.take() {
-            inner.lent = Some(lent);
-        }
-        let is_stale = inner.object.as_ref().is_some_and(|object| object.failures != failures);
-        if is_stale && running == Running::Nobody {
-            inner.running = Running::One;
-            let stale = inner.object.take();
-            drop(inner);
-            // Outside of the lock, because it runs code of others, and before anybody can make the next one.
-            self.cell.let_go(stale);
-            inner = self.cell.inner.lock();
-        }
-        inner.running = running;
-        self.cell.hint(&inner);
-        if running == Running::Nobody && inner.is_closed {
-            self.cell.leave(inner);
-            return false;
-        }
-        !inner.queue.is_empty()
-    }
-}
-
-impl<T: Actor> Drop for Held<'_, T> {
-    fn drop(&mut self) {
-        // A turn that is cut short leaves an object that nobody knows the state of.
-        if self.is_returned {
-            return;
-        }
-        self.spoil();
-        // Those who wait are not to be forgotten. Where no runtime is left, nobody waits.
-        if self.put_back() && tokio::runtime::Handle::try_current().is_ok() {
-            drop(self.cell.site.hall.scope.spawn(self.cell.clone().drained()));
-        }
     }
 }
 

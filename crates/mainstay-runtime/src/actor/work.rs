@@ -4,6 +4,9 @@
 //! actor, or once for all. A turn begins on the stack of whoever makes it, and most end there; one that has to wait for
 //! something moves into a future of its own.
 
+mod answers;
+mod making;
+
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -11,15 +14,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
-use mainstay_core::time;
 use mainstay_core::{Error, ErrorKind, Result};
-use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer};
+use mainstay_state::actor::ActorWrites;
 
+use self::answers::{known_answer, record_answer};
+use self::making::{activate, restore};
 use crate::actor::access::Access;
 use crate::actor::cell::{Held, Object};
 use crate::actor::deletion;
 use crate::actor::gate::{self, Hold, Output};
-use crate::actor::presence::{Active, Possession};
 use crate::actor::room::Room;
 use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal, TurnInfo};
@@ -29,8 +32,7 @@ use crate::call::current::{Current, Remains, TurnKind};
 use crate::call::finished::{Answer, Finished};
 use crate::call::host::Progress;
 use crate::call::turn::{Nested, Subject, may_nest, panic_text};
-use crate::observe::storage::loading;
-use crate::observe::turn::{ActivationWatch, TurnWatch};
+use crate::observe::turn::TurnWatch;
 
 /// Who sees to those that wait, when a turn has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -516,69 +518,6 @@ pub(crate) async fn submit(
     .await
 }
 
-/// Makes the object. Returns what its activation has changed.
-async fn activate<T: Actor>(held: &mut Held<'_, T>) -> Result<Option<Box<ActorWrites>>> {
-    held.object = None;
-    let site = held.site().clone();
-    let activated = make(held, &site).await;
-    if activated.is_err() {
-        // What it has read of its state is not in memory.
-        site.unload();
-    }
-    activated
-}
-
-async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Option<Box<ActorWrites>>> {
-    let failures = site.gate.failures();
-    let mut writes = None;
-    if !site.gate.is_known(site)? {
-        Seal { site, writes: &mut writes }.writes().mark_known();
-    }
-    let mut actor = unless_panicking(site, "it was being made", || {
-        loading(site, || T::open(&ActorOpening { site, is_undone: false }))
-    })?;
-    if let Some(hooks) = &T::LIFECYCLE {
-        let deadline = site.hall.activation_deadline();
-        let mut current = Some(Current::of_actor(
-            site.clone(),
-            "activate",
-            None,
-            deadline,
-            TurnKind::Activation,
-            site.gate.failures(),
-        ));
-        let mut watching = ActivationWatch::begin(site);
-        let outcome = {
-            let mut running = pin!((hooks.activate)(&mut actor));
-            let mut caught = pin!(poll_fn(|cx| poll_caught(|| running.as_mut().poll(cx))));
-            poll_fn(|cx| poll_on_stage(site, &mut watching.watch, &mut current, caught.as_mut(), cx)).await
-        };
-        watching.watch.ended(site);
-        let Remains { writes: changes, outputs, .. } = ended(current);
-        let is_staged = changes.is_some();
-        let result =
-            outcome.unwrap_or_else(|panic| Err(Error::fatal(format!("`activate` of {site} panicked: {panic}"))));
-        let result = result.and_then(|()| gather(&mut writes, changes));
-        let result = result.and_then(|()| actor.seal(&mut Seal { site, writes: &mut writes }));
-        if let Err(error) = result {
-            outputs.into_iter().for_each(|output| output(Err(turn_failed(site))));
-            return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")).with_source(error));
-        }
-        watching.watch.succeed();
-        drop(watching);
-        // The turn that comes now looks for it behind the gate, and goes back to it if it fails. That the actor is known is
-        // left to the turn's own commit.
-        let is_changed = writes.as_ref().is_some_and(|writes| writes.bytes() > 0);
-        if (is_changed || is_staged || !outputs.is_empty())
-            && let Some(Hold::Failed(error)) = submit(site, failures, writes.take(), outputs).await
-        {
-            return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")));
-        }
-    }
-    held.object = Some(Object { possession: Possession::Alone(Box::new(Active::new(actor, site))), failures });
-    Ok(writes)
-}
-
 /// Adds later changes to earlier ones.
 fn gather(writes: &mut Option<Box<ActorWrites>>, later: Option<Box<ActorWrites>>) -> Result<()> {
     match (writes.as_mut(), later) {
@@ -589,54 +528,6 @@ fn gather(writes: &mut Option<Box<ActorWrites>>, later: Option<Box<ActorWrites>>
             Ok(())
         }
     }
-}
-
-/// Goes back to what is stored. An actor that cannot be read again is made anew.
-fn restore<T: Actor>(held: &mut Held<'_, T>, opening: &ActorOpening<'_>) {
-    let site = opening.site;
-    let (_, Some(actor)) = held.parts_mut() else { return };
-    if let Err(error) = unless_panicking(site, "its state was being read again", || actor.restore(opening)) {
-        tracing::warn!(actor = %site, ?error, "an actor cannot be restored after a failed turn, and is activated anew");
-        held.spoil();
-    }
-}
-
-/// The answer that a call with this key was given before.
-fn known_answer<R: Reply>(site: &Site, key: &str, method: &str) -> Result<Option<R>> {
-    let Some(answer) = site.gate.answer(site, key)? else { return Ok(None) };
-    if answer.expires <= time::wall() {
-        return Ok(None);
-    }
-    if answer.method != method {
-        return Err(Error::invalid(format!(
-            "idempotency key {key:?} of {site} was used for `{}` before, and now for `{method}`: use another key",
-            answer.method
-        )));
-    }
-    R::decode(&answer.reply).map(Some).map_err(|error| {
-        let text =
-            format!("the answer to the first call of {site}.{method} with idempotency key {key:?} cannot be read");
-        Error::new(error.kind(), text).with_source(error)
-    })
-}
-
-/// Keeps the answer with what the turn has changed.
-fn record_answer<R: Reply>(
-    site: &Arc<Site>,
-    key: Option<&str>,
-    method: &str,
-    answer: &Answer<R>,
-    writes: &mut Option<Box<ActorWrites>>,
-) -> Result<()> {
-    let Some(key) = key else { return Ok(()) };
-    let Answer::Now(reply) = answer else {
-        return Err(Error::invalid(format!(
-            "`{method}` of {site} answers later, and so its answer cannot be kept with the turn: call it without an idempotency key"
-        )));
-    };
-    let expires = time::wall().saturating_add(site.hall.settings.idempotency_retention);
-    let answer = StoredAnswer { method: method.to_owned(), reply: reply.encode()?.into(), expires };
-    Seal { site, writes }.writes().put_answer(key, answer)
 }
 
 fn turn_failed(site: &Site) -> Error {

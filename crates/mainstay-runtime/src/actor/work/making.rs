@@ -1,0 +1,91 @@
+//! How the object of an actor is made from what is stored, and goes back to that.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+
+use mainstay_core::{Error, Result};
+use mainstay_state::actor::ActorWrites;
+
+use super::{ended, gather, poll_caught, poll_on_stage, submit, turn_failed, unless_panicking};
+use crate::actor::cell::{Held, Object};
+use crate::actor::gate::Hold;
+use crate::actor::presence::{Active, Possession};
+use crate::actor::site::Site;
+use crate::actor::{Actor, ActorOpening, Seal};
+use crate::call::current::{Current, Remains, TurnKind};
+use crate::observe::storage::loading;
+use crate::observe::turn::ActivationWatch;
+
+/// Makes the object. Returns what its activation has changed.
+pub(super) async fn activate<T: Actor>(held: &mut Held<'_, T>) -> Result<Option<Box<ActorWrites>>> {
+    held.object = None;
+    let site = held.site().clone();
+    let activated = make(held, &site).await;
+    if activated.is_err() {
+        // What it has read of its state is not in memory.
+        site.unload();
+    }
+    activated
+}
+
+async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Option<Box<ActorWrites>>> {
+    let failures = site.gate.failures();
+    let mut writes = None;
+    if !site.gate.is_known(site)? {
+        Seal { site, writes: &mut writes }.writes().mark_known();
+    }
+    let mut actor = unless_panicking(site, "it was being made", || {
+        loading(site, || T::open(&ActorOpening { site, is_undone: false }))
+    })?;
+    if let Some(hooks) = &T::LIFECYCLE {
+        let deadline = site.hall.activation_deadline();
+        let mut current = Some(Current::of_actor(
+            site.clone(),
+            "activate",
+            None,
+            deadline,
+            TurnKind::Activation,
+            site.gate.failures(),
+        ));
+        let mut watching = ActivationWatch::begin(site);
+        let outcome = {
+            let mut running = pin!((hooks.activate)(&mut actor));
+            let mut caught = pin!(poll_fn(|cx| poll_caught(|| running.as_mut().poll(cx))));
+            poll_fn(|cx| poll_on_stage(site, &mut watching.watch, &mut current, caught.as_mut(), cx)).await
+        };
+        watching.watch.ended(site);
+        let Remains { writes: changes, outputs, .. } = ended(current);
+        let is_staged = changes.is_some();
+        let result =
+            outcome.unwrap_or_else(|panic| Err(Error::fatal(format!("`activate` of {site} panicked: {panic}"))));
+        let result = result.and_then(|()| gather(&mut writes, changes));
+        let result = result.and_then(|()| actor.seal(&mut Seal { site, writes: &mut writes }));
+        if let Err(error) = result {
+            outputs.into_iter().for_each(|output| output(Err(turn_failed(site))));
+            return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")).with_source(error));
+        }
+        watching.watch.succeed();
+        drop(watching);
+        // The turn that comes now looks for it behind the gate, and goes back to it if it fails. That the actor is known is
+        // left to the turn's own commit.
+        let is_changed = writes.as_ref().is_some_and(|writes| writes.bytes() > 0);
+        if (is_changed || is_staged || !outputs.is_empty())
+            && let Some(Hold::Failed(error)) = submit(site, failures, writes.take(), outputs).await
+        {
+            return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")));
+        }
+    }
+    held.object = Some(Object { possession: Possession::Alone(Box::new(Active::new(actor, site))), failures });
+    Ok(writes)
+}
+
+/// Goes back to what is stored. An actor that cannot be read again is made anew.
+pub(super) fn restore<T: Actor>(held: &mut Held<'_, T>, opening: &ActorOpening<'_>) {
+    let site = opening.site;
+    let (_, Some(actor)) = held.parts_mut() else { return };
+    if let Err(error) = unless_panicking(site, "its state was being read again", || actor.restore(opening)) {
+        tracing::warn!(actor = %site, ?error, "an actor cannot be restored after a failed turn, and is activated anew");
+        held.spoil();
+    }
+}
