@@ -11,9 +11,11 @@ use crate::actor::hall::HallCore;
 use crate::actor::presence::Active;
 use crate::actor::site::Site;
 use crate::actor::work::{ended, in_turn, submit};
-use crate::call::arrival::Deadline;
+use crate::call::arrival::{Deadline, Method, Source};
 use crate::call::chain::Link;
 use crate::call::current::{Current, Remains, TurnKind};
+
+static DEACTIVATE: Method = Method::own("deactivate", Source::Call);
 
 /// Takes an actor out of memory that is held by one alone, and its place out of the hall unless somebody waits for it.
 /// True if somebody does: the actor is activated anew for them.
@@ -43,15 +45,10 @@ pub(crate) async fn deactivate<T: Actor>(held: &mut Held<'_, T>, chain: Option<A
     // Whoever shared it has ended, because it is held by one alone.
     let Some(Active { mut actor, presence }) = possession.into_active() else { return };
     let grace = site.hall.settings.deactivation_grace;
-    let deadline = Deadline::new(grace, None);
-    let mut current = Some(Current::of_actor(
-        site.clone(),
-        "deactivate",
-        chain,
-        deadline,
-        TurnKind::Deactivation,
-        site.gate.failures(),
-    ));
+    let mut current = Current::new(&DEACTIVATE, Deadline::new(grace, None));
+    current.chain = chain;
+    current.begin(site.clone(), TurnKind::Deactivation, site.gate.failures());
+    let mut current = Some(current);
     match time::timeout(grace, in_turn(&mut current, (hooks.deactivate)(&mut actor))).await {
         Ok(Ok(())) => {
             // Answers that were owed, and whatever else is no change of the actor itself.

@@ -61,7 +61,7 @@ impl Gate {
     /// True if a turn that has changed nothing, and sends nothing, waits for nothing: one that saw the actor when this many
     /// commits had failed. The turns that it stands on have sealed before it began, so no lock is needed to know of them.
     #[inline]
-    fn is_open_for(&self, failures: u64) -> bool {
+    pub(crate) fn is_open_for(&self, failures: u64) -> bool {
         // In this order: a commit that fails is counted before its driver leaves.
         self.is_open() && self.failures() == failures
     }

@@ -36,15 +36,21 @@ impl<F: 'static> Room<F> {
         Self { inside }
     }
 
-    /// Leaves the room to others.
+    /// Leaves the room to others. What is in it has ended.
     #[inline]
     pub(crate) fn vacate(self, method: &'static Method) {
-        let Self { mut inside } = self;
-        inside.set(None);
+        let Self { inside } = self;
         if size_of::<Option<F>>() <= KEPT_BYTES_MAX {
             // Where a thread ends, nobody needs it any more.
             let _ = KEPT.try_with(|kept| kept[place(method)].set(Some(inside)));
         }
+    }
+}
+
+impl<F> Room<F> {
+    /// Drops what is in it.
+    pub(crate) fn clear(&mut self) {
+        self.inside.set(None);
     }
 }
 
@@ -91,8 +97,8 @@ mod tests {
             other.vacate(&ADD);
         }
         let held = guest.clone();
-        let room = Room::new(&ADD, async move { drop(held) });
-        room.vacate(&ADD);
+        let mut room = Room::new(&ADD, async move { drop(held) });
+        room.clear();
         assert_eq!(Arc::strong_count(&guest), 1, "one that was never polled is gone as well");
     }
 

@@ -38,11 +38,17 @@ impl<S> Default for Seats<S> {
 }
 
 impl<S> Seats<S> {
+    /// The first place, if the actor is still there.
+    #[inline]
+    pub(crate) fn first(&self) -> Option<&S> {
+        self.first.get().filter(|_| !self.has_left.load(Ordering::Relaxed))
+    }
+
     /// The last place; one that does not fit need not be it.
     #[inline]
     pub(crate) fn last(&self, fits: impl FnOnce(&S) -> bool) -> Last<'_, S> {
-        match self.first.get() {
-            Some(first) if !self.has_left.load(Ordering::Relaxed) && fits(first) => Last::First(first),
+        match self.first() {
+            Some(first) if fits(first) => Last::First(first),
             _ => Last::Later(self.later.load()),
         }
     }

@@ -80,19 +80,20 @@ where
         return Progress::Ready(Box::pin(prepared(turn.hand_over(), access)));
     };
     let method = turn.method;
-    let mut room = Room::new(method, run(object, access, turn.info()));
-    match turn.poll(Pin::new(&mut room), cx) {
-        Poll::Ready((object, left)) => {
-            room.vacate(method);
-            match turn.end_at_once(object, left, cx) {
-                Ok(finished) => Progress::Finished(finished),
-                Err(ending) => {
-                    let mut turn = turn.hand_over();
-                    Progress::Moving(Box::pin(async move { turn.leave(ending.await).await }))
-                }
-            }
+    let mut room = Room::new(method, run(object, access, method));
+    let left = match turn.poll(&mut room, cx) {
+        Poll::Ready(left) => left,
+        Poll::Pending => return Progress::Moving(Box::pin(Moving { room, ending: None, turn: turn.hand_over() })),
+    };
+    if left.is_ok() {
+        room.vacate(method);
+    }
+    match turn.end_at_once(left, cx) {
+        Ok(finished) => Progress::Finished(finished),
+        Err(ending) => {
+            let mut turn = turn.hand_over();
+            Progress::Moving(Box::pin(async move { turn.leave(ending.await).await }))
         }
-        Poll::Pending => Progress::Moving(Box::pin(Moving { room, ending: None, turn: turn.hand_over() })),
     }
 }
 
@@ -127,35 +128,42 @@ where
         let error = missing(turn.held.site());
         return turn.leave(Finished::failed(error)).await;
     };
-    Moving { room: Room::new(turn.method, run(object, access, turn.info())), ending: None, turn }.await
+    Moving { room: Room::new(turn.method, run(object, access, turn.method)), ending: None, turn }.await
 }
 
-/// Runs a method with the hooks around it. Returns the object, and what the method has left.
+/// Runs a method with the hooks around it. Returns the object, and the outcome.
 #[allow(clippy::manual_async_fn, reason = "an `async fn` would have room for its arguments twice")]
-fn run<T, R, A>(mut object: Object<T>, access: A, info: TurnInfo) -> impl Future<Output = (Object<T>, Left<R>)> + Send
+fn run<T, R, A>(
+    mut object: Object<T>,
+    access: A,
+    method: &'static Method,
+) -> impl Future<Output = (Object<T>, Result<R>)> + Send
 where
     T: Actor,
     R: Outcome,
     A: Access<T, R>,
 {
     async move {
-        let left = {
-            let mut method = pin!(async {
-                if let Some(hooks) = &T::LIFECYCLE {
-                    (hooks.before)(&object.possession.active().actor, info).await?;
-                }
-                let outcome = access.invoke(&mut object.possession).await;
-                let outcome = outcome.ok_or_else(|| missing(object.possession.active().presence.site()))?;
-                if let Some(hooks) = &T::LIFECYCLE
-                    && outcome.is_success()
-                {
-                    (hooks.after)(&object.possession.active().actor, info).await?;
-                }
-                Ok::<R, Error>(outcome)
-            });
-            poll_fn(|cx| poll_caught(|| method.as_mut().poll(cx))).await
+        let info = TurnInfo { method: method.name(), is_exclusive: A::KIND == TurnKind::Exclusive };
+        if let Some(hooks) = &T::LIFECYCLE
+            && let Err(error) = (hooks.before)(&object.possession.active().actor, info).await
+        {
+            return (object, Err(error));
+        }
+        let outcome = match access.invoke(&mut object.possession).await {
+            Some(outcome) => outcome,
+            None => {
+                let error = missing(object.possession.active().presence.site());
+                return (object, Err(error));
+            }
         };
-        (object, left)
+        if let Some(hooks) = &T::LIFECYCLE
+            && outcome.is_success()
+            && let Err(error) = (hooks.after)(&object.possession.active().actor, info).await
+        {
+            return (object, Err(error));
+        }
+        (object, Ok(outcome))
     }
 }
 
@@ -173,7 +181,7 @@ impl<T, R, F> Future for Moving<T, R, F>
 where
     T: Actor,
     R: Outcome,
-    F: Future<Output = (Object<T>, Left<R>)>,
+    F: Future<Output = (Object<T>, Result<R>)> + 'static,
 {
     type Output = Finished<R::Reply>;
 
@@ -182,8 +190,8 @@ where
         let ending = match ending {
             Some(ending) => ending,
             None => {
-                let (object, left) = ready!(turn.poll(Pin::new(room), cx));
-                match turn.end_at_once(object, left, cx) {
+                let left = ready!(turn.poll(room, cx));
+                match turn.end_at_once(left, cx) {
                     Ok(finished) => return Poll::Ready(finished),
                     Err(rest) => ending.insert(rest),
                 }
@@ -209,8 +217,8 @@ struct ActorTurn<'c, T: Actor> {
     writes: Option<Box<ActorWrites>>,
 }
 
-/// What a method left behind: its outcome, or the text of its panic.
-type Left<R> = Result<Result<R>, String>;
+/// What a method left behind: the object and its outcome, or the text of its panic.
+type Left<T, R> = Result<(Object<T>, Result<R>), String>;
 
 /// The end of a turn that takes some waiting.
 type Ending<R> = Pin<Box<dyn Future<Output = Finished<R>> + Send>>;
@@ -218,13 +226,14 @@ type Ending<R> = Pin<Box<dyn Future<Output = Finished<R>> + Send>>;
 impl<'c, T: Actor> ActorTurn<'c, T> {
     #[inline]
     fn begin(mut held: Held<'c, T>, call: Call, kind: TurnKind, followers: Followers) -> Self {
-        let Call { method, chain, deadline, arrived, key, trace } = call;
-        let watch = TurnWatch::begin(held.site(), method, trace, arrived.is_some());
+        let mut current = call.into_current();
+        let (method, is_measured) = (current.method, current.arrived.take().is_some());
+        let watch = TurnWatch::begin(held.site(), method, std::mem::take(&mut current.trace), is_measured);
         let site = held.lent.take().unwrap_or_else(|| held.site().clone());
         // What a turn sees was read when the object was: a commit that has failed since is one that it stands on.
-        let current = Current::of_actor(site, method.name(), chain, deadline, kind, held.failures());
+        current.begin(site, kind, held.failures());
         // One that shares the actor changes nothing, and is just called.
-        let key = key.filter(|_| kind == TurnKind::Exclusive);
+        let key = current.key.take().filter(|_| kind == TurnKind::Exclusive);
         Self { held, watch, current: Some(current), key, method, kind, followers, writes: None }
     }
 
@@ -238,10 +247,6 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             current.count_deadline();
         }
         ActorTurn { held, watch, current, key, method, kind, followers, writes }
-    }
-
-    fn info(&self) -> TurnInfo {
-        TurnInfo { method: self.method.name(), is_exclusive: self.kind == TurnKind::Exclusive }
     }
 
     /// The object, if there is nothing to do before the method can run.
@@ -291,25 +296,66 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         }
     }
 
-    /// Polls the method.
+    /// Polls the method. One that has panicked is not polled again, and the object that it has seen is dropped.
     #[inline]
-    fn poll<F: Future>(&mut self, running: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+    fn poll<R, F>(&mut self, room: &mut Room<F>, cx: &mut Context<'_>) -> Poll<Left<T, R>>
+    where
+        F: Future<Output = (Object<T>, Result<R>)> + 'static,
+    {
         let Self { held, watch, current, .. } = self;
-        poll_on_stage(held.site(), watch, current, running, cx)
+        let polled = poll_caught(|| poll_on_stage(held.site(), watch, current, Pin::new(&mut *room), cx));
+        if let Poll::Ready(Err(_)) = polled {
+            held.cell().let_go(|| room.clear());
+        }
+        polled
     }
 
     /// Ends the turn, if that takes no waiting: what it has changed is sealed, and those who wait get theirs.
     #[inline]
     fn end_at_once<R: Outcome>(
         &mut self,
-        object: Object<T>,
-        left: Left<R>,
+        left: Left<T, R>,
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
         self.watch.ended(self.held.site());
-        self.held.object = Some(object);
-        let Remains { site, writes: changes, outputs, failures } = ended(self.current.take());
+        match (left, self.current.take()) {
+            (Ok((mut object, Ok(outcome))), Some(current)) if self.is_quiet(&current) && outcome.is_success() => {
+                self.watch.succeed();
+                if self.kind == TurnKind::Exclusive {
+                    // It may have been read anew in the turn, after a save that failed.
+                    object.failures = current.failures;
+                }
+                self.held.object = Some(object);
+                self.held.lent = current.end_quietly();
+                Ok(self.left(Finished::answered(outcome.into_answer()), cx))
+            }
+            (left, current) => self.end_with_effects(left, current, cx),
+        }
+    }
+
+    /// True if there is nothing to store or send at the end of the turn, and nothing to wait for.
+    #[inline]
+    fn is_quiet(&self, current: &Current) -> bool {
+        let may_have_changed = (T::KEEPS && self.kind == TurnKind::Exclusive) || self.writes.is_some();
+        !may_have_changed
+            && self.key.is_none()
+            && current.is_quiet()
+            && self.held.site().gate.is_open_for(current.failures)
+    }
+
+    /// [`end_at_once`](ActorTurn::end_at_once) for a turn that has failed, or after which something is left to do.
+    fn end_with_effects<R: Outcome>(
+        &mut self,
+        left: Left<T, R>,
+        current: Option<Box<Current>>,
+        cx: &mut Context<'_>,
+    ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
+        let Remains { site, writes: changes, outputs, failures } = ended(current);
         self.held.lent = site;
+        let left = left.map(|(object, outcome)| {
+            self.held.object = Some(object);
+            outcome
+        });
         let (answer, is_success) = match left {
             Ok(Ok(outcome)) => {
                 let is_success = outcome.is_success();

@@ -1,10 +1,10 @@
 use std::fmt;
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
 
 use mainstay_core::time::{self, Duration, Instant};
 
 use crate::actor::site::Site;
-use crate::call::chain::Link;
+use crate::call::current::Current;
 use crate::observe::trace::Trace;
 
 /// A method of an interface, as messages and measurements name it. `#[interface]` writes one for each.
@@ -74,26 +74,48 @@ impl fmt::Debug for Method {
 }
 
 /// A call on its way: what it carries beside its arguments.
-#[derive(Debug)]
-pub struct Call {
-    pub(crate) method: &'static Method,
-    /// The turns that led to it, if it was made in one.
-    pub(crate) chain: Option<Arc<Link>>,
-    pub(crate) deadline: Deadline,
-    /// When it arrived, if it is one of those that are measured.
-    pub(crate) arrived: Option<Instant>,
-    /// What makes a repeated call the same one.
-    pub(crate) key: Option<Arc<str>>,
-    /// What it is traced by.
-    pub(crate) trace: Trace,
+pub struct Call(Box<Current>);
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a call of {:?}", self.method)
+    }
 }
 
 impl Call {
+    #[inline]
+    pub(crate) fn new(method: &'static Method, deadline: Deadline) -> Self {
+        Self(Current::new(method, deadline))
+    }
+
     /// Something that an actor does by itself.
     pub(crate) fn own(method: &'static Method, site: &Site) -> Self {
-        let arrived = site.hall.ledger.arrival(method);
-        let (deadline, trace) = (Deadline::never(), Trace::of_actor(site, method));
-        Self { method, chain: None, deadline, arrived, key: None, trace }
+        let mut call = Self::new(method, Deadline::never());
+        call.arrived = site.hall.ledger.arrival(method);
+        call.trace = Trace::of_actor(site, method);
+        call
+    }
+
+    /// What becomes its turn.
+    #[inline]
+    pub(crate) fn into_current(self) -> Box<Current> {
+        self.0
+    }
+}
+
+impl Deref for Call {
+    type Target = Current;
+
+    #[inline]
+    fn deref(&self) -> &Current {
+        &self.0
+    }
+}
+
+impl DerefMut for Call {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Current {
+        &mut self.0
     }
 }
 

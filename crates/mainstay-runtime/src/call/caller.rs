@@ -146,10 +146,40 @@ impl Caller {
         })
     }
 
-    /// Calls an actor that is where it was last, as far as that goes without waiting. Returns the answer, or the rest of the
+    /// Calls an actor that is where it was first, as far as that goes without waiting. Returns the answer, or the rest of the
     /// call.
     #[inline]
     fn call_at_once<'c, O, R, A>(
+        &'c self,
+        method: &'static Method,
+        arguments: A,
+        start: Starter<O, R, A>,
+        cx: &mut Context<'_>,
+    ) -> Result<R, Rest<'c, R>>
+    where
+        O: ?Sized + Send + Sync + 'static,
+        R: Reply,
+        A: Send + 'c,
+    {
+        let seat = self.target.seats.first().and_then(|seat| Some((&seat.site, seat.object::<O>()?)));
+        let Some((site, object)) = seat.filter(|_| self.key.is_none() && !current::is_in_turn()) else {
+            return self.call_with_more(method, arguments, start, cx);
+        };
+        let mut call = Call::new(method, Deadline::new(self.timeout, None));
+        let arrived = site.hall.ledger.arrival(method);
+        call.arrived = arrived;
+        call.trace = self.trace(method);
+        match start(object, arguments, call, cx) {
+            Start::Turn(Progress::Finished(Finished { answer: Answer::Now(reply), hold: None })) => {
+                answered(site, method, arrived);
+                Ok(reply)
+            }
+            started => self.go_on(method, started, start, site, arrived, Outgoing::default(), None),
+        }
+    }
+
+    /// [`call_at_once`](Caller::call_at_once) for a call that takes more with it, or goes elsewhere.
+    fn call_with_more<'c, O, R, A>(
         &'c self,
         method: &'static Method,
         arguments: A,
@@ -166,19 +196,38 @@ impl Caller {
             Err(error) => return Ok(R::failed(error)),
         };
         let last = self.target.seats.last(|seat: &Seat| seat.object::<O>().is_some());
-        let is_free = outgoing.as_ref().is_none_or(|outgoing| outgoing.hold.is_none());
-        let Some(seat) = last.seat().filter(|_| is_free) else {
+        let seat = last.seat().and_then(|seat| Some((&seat.site, seat.object::<O>()?)));
+        let Some((site, object)) = seat.filter(|_| outgoing.hold.is_none()) else {
             return Err(self.call_later(method, arguments, start, outgoing));
         };
-        let Some(object) = seat.object::<O>() else {
-            return Err(self.call_later(method, arguments, start, outgoing));
-        };
-        let site = &seat.site;
-        let (chain, at_most) = outgoing.map_or((None, None), |outgoing| (outgoing.chain, outgoing.at_most));
-        let awaiting = chain.as_ref().map(|chain| chain.awaits(site));
-        let (deadline, arrived) = (Deadline::new(self.timeout, at_most), site.hall.ledger.arrival(method));
-        let call = Call { method, chain, deadline, arrived, key: self.key.clone(), trace: self.trace(method) };
-        let turn = match start(object, arguments, call, cx) {
+        let awaiting = outgoing.chain.as_ref().map(|chain| chain.awaits(site));
+        let mut call = Call::new(method, Deadline::new(self.timeout, outgoing.at_most));
+        let arrived = site.hall.ledger.arrival(method);
+        call.chain.clone_from(&outgoing.chain);
+        call.arrived = arrived;
+        call.key.clone_from(&self.key);
+        call.trace = self.trace(method);
+        self.go_on(method, start(object, arguments, call, cx), start, site, arrived, outgoing, awaiting)
+    }
+
+    /// Goes on with a call that has arrived.
+    #[allow(clippy::too_many_arguments, reason = "what is left of a call at the end of two ways that it can take")]
+    fn go_on<'c, O, R, A>(
+        &'c self,
+        method: &'static Method,
+        started: Start<R, A>,
+        start: Starter<O, R, A>,
+        site: &Arc<Site>,
+        arrived: Option<Instant>,
+        outgoing: Outgoing,
+        awaiting: Option<Awaiting>,
+    ) -> Result<R, Rest<'c, R>>
+    where
+        O: ?Sized + Send + Sync + 'static,
+        R: Reply,
+        A: Send + 'c,
+    {
+        let turn = match started {
             Start::Turn(Progress::Finished(Finished { answer: Answer::Now(reply), hold: None })) => {
                 answered(site, method, arrived);
                 return Ok(reply);
@@ -186,12 +235,12 @@ impl Caller {
             Start::Turn(turn) => Started::Turn(turn, Ground::Actor(site.clone())),
             Start::Queued(queued) => Started::Queued(queued, Ground::Actor(site.clone())),
             Start::Refused(error) => return Ok(R::failed(error)),
-            Start::Gone(arguments, call) => {
+            Start::Gone(arguments, _) => {
                 self.target.seats.forget();
-                let outgoing = Outgoing { chain: call.chain, at_most, hold: None };
-                return Err(self.call_later(method, arguments, start, Some(outgoing)));
+                return Err(self.call_later(method, arguments, start, outgoing));
             }
         };
+        let deadline = Deadline::new(self.timeout, outgoing.at_most);
         Err(Box::pin(Begun { caller: self, method, deadline, arrived, turn, awaiting }.end()))
     }
 
@@ -201,7 +250,7 @@ impl Caller {
         method: &'static Method,
         arguments: A,
         start: Starter<O, R, A>,
-        outgoing: Option<Outgoing>,
+        outgoing: Outgoing,
     ) -> Rest<'c, R>
     where
         O: ?Sized + Send + Sync + 'static,
@@ -232,7 +281,7 @@ impl Caller {
         &'c self,
         method: &'static Method,
         arguments: A,
-        outgoing: Option<Outgoing>,
+        outgoing: Outgoing,
         start: Starter<O, R, A>,
     ) -> Result<Begun<'c, R>>
     where
@@ -240,7 +289,6 @@ impl Caller {
         R: Reply,
         A: Send,
     {
-        let outgoing = outgoing.unwrap_or_default();
         let (chain, mut deadline) = (outgoing.chain, Deadline::new(self.timeout, outgoing.at_most));
         if let Some(hold) = outgoing.hold {
             let opened = match deadline.moment() {
@@ -258,9 +306,10 @@ impl Caller {
                 ))
             })?;
         }
-        let trace = self.trace(method);
-        let (mut arguments, mut call) =
-            (arguments, Call { method, chain: chain.clone(), deadline, arrived: None, key: self.key.clone(), trace });
+        let (mut arguments, mut call) = (arguments, Call::new(method, deadline));
+        call.chain.clone_from(&chain);
+        call.key.clone_from(&self.key);
+        call.trace = self.trace(method);
         loop {
             let (object, ground) = match self.seated::<O>() {
                 Some(entry) => entry,

@@ -9,8 +9,9 @@ use mainstay_state::actor::ActorWrites;
 
 use crate::actor::gate::{Hold, Output};
 use crate::actor::site::Site;
-use crate::call::arrival::Deadline;
+use crate::call::arrival::{Deadline, Method};
 use crate::call::chain::{CHAIN_MAX, Link};
+use crate::observe::trace::Trace;
 
 thread_local! {
     static CURRENT: RefCell<Option<Box<Current>>> = const { RefCell::new(None) };
@@ -18,24 +19,30 @@ thread_local! {
     static SPARE: Cell<Option<Box<Current>>> = const { Cell::new(None) };
 }
 
-/// A turn while it runs. It is swapped in and out with every poll, and so lives in a box.
-#[derive(Default)]
-pub(crate) struct Current {
-    /// The actor whose turn it is; `None` for that of a service or a worker.
-    site: Option<Arc<Site>>,
-    method: &'static str,
-    /// What led to it.
-    chain: Option<Arc<Link>>,
+/// A [call](crate::call::arrival::Call) and the turn that it becomes. It is handed from one to the next, and swapped in and
+/// out with every poll, and so lives in a box.
+pub struct Current {
+    pub(crate) method: &'static Method,
+    /// What led to it: the turns in which it was made, if it was made in one.
+    pub(crate) chain: Option<Arc<Link>>,
+    pub(crate) deadline: Deadline,
+    /// When it arrived, if it is one of those that are measured.
+    pub(crate) arrived: Option<Instant>,
+    /// What makes a repeated call the same one.
+    pub(crate) key: Option<Arc<str>>,
+    /// What it is traced by.
+    pub(crate) trace: Trace,
+    /// The actor whose turn it is; `None` for that of a service or a worker, and before it has one.
+    pub(crate) site: Option<Arc<Site>>,
     /// The turn itself as part of the chain, once it makes a call.
     link: Option<Arc<Link>>,
-    deadline: Deadline,
     /// What it changes beside the fields of its actor.
     pub(crate) writes: Option<Box<ActorWrites>>,
     /// What leaves when it is durable.
     pub(crate) outputs: Vec<Output>,
     /// How many commits of the actor had failed when what the turn sees was read.
     pub(crate) failures: u64,
-    kind: TurnKind,
+    pub(crate) kind: TurnKind,
 }
 
 /// What a turn may do to its actor.
@@ -53,33 +60,45 @@ pub(crate) enum TurnKind {
 }
 
 impl Current {
-    /// A turn of an actor that sees it as it was when this many commits had failed.
+    /// A call that is being made.
     #[inline]
-    pub(crate) fn of_actor(
-        site: Arc<Site>,
-        method: &'static str,
-        chain: Option<Arc<Link>>,
-        deadline: Deadline,
-        kind: TurnKind,
-        failures: u64,
-    ) -> Box<Self> {
-        let mut current = Self::of_others(method, chain, deadline);
-        current.site = Some(site);
-        current.kind = kind;
-        current.failures = failures;
-        current
+    pub(crate) fn new(method: &'static Method, deadline: Deadline) -> Box<Self> {
+        let Some(mut spare) = SPARE.take() else { return Self::first(method, deadline) };
+        spare.method = method;
+        spare.deadline = deadline;
+        spare
     }
 
-    /// A turn of a service or a worker.
+    #[cold]
+    fn first(method: &'static Method, deadline: Deadline) -> Box<Self> {
+        Box::new(Self {
+            method,
+            chain: None,
+            deadline,
+            arrived: None,
+            key: None,
+            trace: Trace::default(),
+            site: None,
+            link: None,
+            writes: None,
+            outputs: Vec::new(),
+            failures: 0,
+            kind: TurnKind::Exclusive,
+        })
+    }
+
+    /// Begins a turn of an actor that sees it as it was when this many commits had failed.
     #[inline]
-    pub(crate) fn of_others(method: &'static str, chain: Option<Arc<Link>>, deadline: Deadline) -> Box<Self> {
-        let mut current = SPARE.take().unwrap_or_default();
-        current.method = method;
-        current.chain = chain;
-        current.deadline = deadline;
-        current.kind = TurnKind::Exclusive;
-        current.failures = 0;
-        current
+    pub(crate) fn begin(&mut self, site: Arc<Site>, kind: TurnKind, failures: u64) {
+        self.site = Some(site);
+        self.kind = kind;
+        self.failures = failures;
+    }
+
+    /// True if the turn has changed nothing but its actor, and sends nothing.
+    #[inline]
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.writes.is_none() && self.outputs.is_empty()
     }
 
     /// Sees to it that the time limit of a turn that waits is not counted from when it goes on.
@@ -88,18 +107,23 @@ impl Current {
     }
 
     /// Ends the turn. Returns what it has left, and the actor that it was one of.
-    #[inline]
     pub(crate) fn end(mut self: Box<Self>) -> Remains {
+        let (writes, outputs, failures) = (self.writes.take(), std::mem::take(&mut self.outputs), self.failures);
+        Remains { site: self.end_quietly(), writes, outputs, failures }
+    }
+
+    /// Ends a turn that [has left nothing](Current::is_quiet). Returns the actor that it was one of.
+    #[inline]
+    pub(crate) fn end_quietly(mut self: Box<Self>) -> Option<Arc<Site>> {
         if let Some(link) = self.link.take() {
             link.end();
         }
         if self.chain.is_some() {
             self.chain = None;
         }
-        let (site, writes, outputs) = (self.site.take(), self.writes.take(), std::mem::take(&mut self.outputs));
-        let remains = Remains { site, writes, outputs, failures: self.failures };
+        let site = self.site.take();
         SPARE.set(Some(self));
-        remains
+        site
     }
 
     /// Runs a part of the turn.
@@ -147,25 +171,23 @@ pub(crate) struct Outgoing {
     pub(crate) hold: Option<Hold>,
 }
 
-/// What a call that is made here takes with it; `None` if it is not made in a turn.
+/// True if the code on this thread is part of a turn.
+#[inline]
+pub(crate) fn is_in_turn() -> bool {
+    CURRENT.with_borrow(Option::is_some)
+}
+
+/// What a call that is made here takes with it.
 ///
 /// # Errors
 /// `Conflict` if the chain has become too long.
-#[inline]
-pub(crate) fn outgoing() -> Result<Option<Outgoing>> {
-    if CURRENT.with_borrow(Option::is_none) {
-        return Ok(None);
-    }
-    outgoing_in_turn()
-}
-
-fn outgoing_in_turn() -> Result<Option<Outgoing>> {
+pub(crate) fn outgoing() -> Result<Outgoing> {
     CURRENT.with_borrow_mut(|current| {
-        let Some(current) = current else { return Ok(None) };
+        let Some(current) = current else { return Ok(Outgoing::default()) };
         let chain = match (&current.link, &current.site) {
             (Some(link), _) => Some(link.clone()),
             (None, Some(site)) => {
-                let link = Link::new(site.clone(), current.method, current.chain.clone());
+                let link = Link::new(site.clone(), current.method.name(), current.chain.clone());
                 current.link = Some(link.clone());
                 Some(link)
             }
@@ -180,7 +202,7 @@ fn outgoing_in_turn() -> Result<Option<Outgoing>> {
             ));
         }
         let hold = current.site.as_ref().and_then(|site| site.gate.hold(site, current.failures));
-        Ok(Some(Outgoing { chain, at_most: current.deadline.moment(), hold }))
+        Ok(Outgoing { chain, at_most: current.deadline.moment(), hold })
     })
 }
 

@@ -21,7 +21,13 @@ pub enum Answer<R> {
 impl<R> Finished<R> {
     /// An answer that waits for nothing.
     pub(crate) fn now(reply: R) -> Self {
-        Self { answer: Answer::Now(reply), hold: None }
+        Self::answered(Answer::Now(reply))
+    }
+
+    /// An answer that is given, now or later, and waits for nothing else.
+    #[inline]
+    pub(crate) fn answered(answer: Answer<R>) -> Self {
+        Self { answer, hold: None }
     }
 }
 

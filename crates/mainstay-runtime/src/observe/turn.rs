@@ -11,7 +11,7 @@ use crate::observe::slow::{Alarm, has_blocked};
 use crate::observe::storage::activating;
 use crate::observe::trace::Trace;
 
-static ACTIVATE: Method = Method::own("activate", Source::Call);
+pub(crate) static ACTIVATE: Method = Method::own("activate", Source::Call);
 
 /// A turn under way, as it is counted, timed, traced and reported. It has failed unless it is told otherwise.
 ///

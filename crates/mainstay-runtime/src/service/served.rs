@@ -34,12 +34,14 @@ impl<T: Service> Host for Served<T> {
     {
         let served = self.clone();
         Start::Turn(Progress::Ready(Box::pin(async move {
-            let Call { method: called, chain, deadline, trace, .. } = call;
-            let mut current = Some(Current::of_others(called.name(), chain, deadline));
+            let mut current = call.into_current();
+            let trace = std::mem::take(&mut current.trace);
+            let mut current = Some(current);
             let mut running = std::pin::pin!(method.invoke(&served.object));
             let outcome =
                 std::future::poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx))))
                     .await;
+            current.map(Current::end_quietly);
             Finished { answer: outcome.into_answer(), hold: None }
         })))
     }

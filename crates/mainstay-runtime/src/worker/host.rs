@@ -100,13 +100,15 @@ where
     R: Outcome,
     M: ExclusiveMethod<T, R>,
 {
-    let Call { method: called, chain, deadline, trace, .. } = call;
-    let mut current = Some(Current::of_others(called.name(), chain, deadline));
+    let mut current = call.into_current();
+    let trace = std::mem::take(&mut current.trace);
+    let mut current = Some(current);
     let outcome = {
         let mut running = std::pin::pin!(method.invoke(place.begin()));
         poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx)))).await
     };
     place.end();
+    current.map(Current::end_quietly);
     Finished { answer: outcome.into_answer(), hold: None }
 }
 

@@ -99,7 +99,7 @@ impl<'c, T: Actor> Held<'c, T> {
             }
         }
         let spoilt = self.object.take();
-        self.cell.let_go(spoilt);
+        self.cell.let_go(|| drop(spoilt));
     }
 
     /// Gives the actor back. True if somebody waits for it.
@@ -168,7 +168,7 @@ impl<'c, T: Actor> Held<'c, T> {
             let stale = inner.object.take();
             drop(inner);
             // Outside of the lock, because it runs code of others, and before anybody can make the next one.
-            self.cell.let_go(stale);
+            self.cell.let_go(|| drop(stale));
             inner = self.cell.inner.lock();
         }
         inner.running = running;

@@ -37,7 +37,7 @@ pub(crate) trait Removable: Any + Send + Sync {
 }
 
 impl<T: Actor> Removing for Arc<ActorCell<T>> {
-    fn remove(&self, removal: Removal, call: Call) -> Start<Result<()>, Removal> {
+    fn remove(&self, removal: Removal, mut call: Call) -> Start<Result<()>, Removal> {
         let mut inner = self.inner.lock();
         if inner.is_closed {
             return Start::Gone(removal, call);
@@ -49,7 +49,7 @@ impl<T: Actor> Removing for Arc<ActorCell<T>> {
             let cell = self.clone();
             let held = Held::new(Near::Kept(cell.clone()), taken);
             return Start::Turn(Progress::Ready(Box::pin(async move {
-                let (finished, is_wanted) = removed(held, removal, call.chain).await;
+                let (finished, is_wanted) = removed(held, removal, call.chain.take()).await;
                 if is_wanted {
                     cell.drained().await;
                 }
@@ -60,7 +60,7 @@ impl<T: Actor> Removing for Arc<ActorCell<T>> {
             return self.refuse(inner, &call, error);
         }
         let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(Box::new(RemovalLetter { removal, chain: call.chain, reply: Some(reply) }));
+        inner.queue.push_back(Box::new(RemovalLetter { removal, chain: call.chain.take(), reply: Some(reply) }));
         Start::Queued(queued)
     }
 }

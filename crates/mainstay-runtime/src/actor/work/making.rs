@@ -15,7 +15,7 @@ use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal};
 use crate::call::current::{Current, Remains, TurnKind};
 use crate::observe::storage::loading;
-use crate::observe::turn::ActivationWatch;
+use crate::observe::turn::{ACTIVATE, ActivationWatch};
 
 /// Makes the object. Returns what its activation has changed.
 pub(super) async fn activate<T: Actor>(held: &mut Held<'_, T>) -> Result<Option<Box<ActorWrites>>> {
@@ -39,15 +39,9 @@ async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Opti
         loading(site, || T::open(&ActorOpening { site, is_undone: false }))
     })?;
     if let Some(hooks) = &T::LIFECYCLE {
-        let deadline = site.hall.activation_deadline();
-        let mut current = Some(Current::of_actor(
-            site.clone(),
-            "activate",
-            None,
-            deadline,
-            TurnKind::Activation,
-            site.gate.failures(),
-        ));
+        let mut current = Current::new(&ACTIVATE, site.hall.activation_deadline());
+        current.begin(site.clone(), TurnKind::Activation, site.gate.failures());
+        let mut current = Some(current);
         let mut watching = ActivationWatch::begin(site);
         let outcome = {
             let mut running = pin!((hooks.activate)(&mut actor));
