@@ -32,6 +32,7 @@ use crate::call::current::{Current, Remains, TurnKind};
 use crate::call::finished::{Answer, Finished};
 use crate::call::host::Progress;
 use crate::call::turn::{Nested, Subject, may_nest, panic_text};
+use crate::observe::storage::activating;
 use crate::observe::turn::TurnWatch;
 
 /// Who sees to those that wait, when a turn has ended.
@@ -208,8 +209,6 @@ struct ActorTurn<'c, T: Actor> {
     watch: TurnWatch,
     /// Taken out while the method is polled.
     current: Option<Box<Current>>,
-    /// What makes a repeated call the same one.
-    key: Option<Arc<str>>,
     method: &'static Method,
     kind: TurnKind,
     followers: Followers,
@@ -228,13 +227,15 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     fn begin(mut held: Held<'c, T>, call: Call, kind: TurnKind, followers: Followers) -> Self {
         let mut current = call.into_current();
         let (method, is_measured) = (current.method, current.arrived.take().is_some());
-        let watch = TurnWatch::begin(held.site(), method, std::mem::take(&mut current.trace), is_measured);
+        let watch = TurnWatch::begin(held.site(), method, is_measured);
         let site = held.lent.take().unwrap_or_else(|| held.site().clone());
         // What a turn sees was read when the object was: a commit that has failed since is one that it stands on.
         current.begin(site, kind, held.failures());
-        // One that shares the actor changes nothing, and is just called.
-        let key = current.key.take().filter(|_| kind == TurnKind::Exclusive);
-        Self { held, watch, current: Some(current), key, method, kind, followers, writes: None }
+        if kind != TurnKind::Exclusive {
+            // One that shares the actor changes nothing, and is just called.
+            current.key = None;
+        }
+        Self { held, watch, current: Some(current), method, kind, followers, writes: None }
     }
 
     /// The same in hands that keep it; these have none any more.
@@ -242,11 +243,17 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     fn hand_over(&mut self) -> ActorTurn<'static, T> {
         let Self { method, kind, followers, .. } = *self;
         let (held, watch) = (self.held.hand_over(), self.watch.hand_over());
-        let (mut current, key, writes) = (self.current.take(), self.key.take(), self.writes.take());
+        let (mut current, writes) = (self.current.take(), self.writes.take());
         if let Some(current) = &mut current {
             current.count_deadline();
         }
-        ActorTurn { held, watch, current, key, method, kind, followers, writes }
+        ActorTurn { held, watch, current, method, kind, followers, writes }
+    }
+
+    /// What makes a repeated call the same one.
+    #[inline]
+    fn key(&self) -> Option<&Arc<str>> {
+        self.current.as_ref().and_then(|current| current.key.as_ref())
     }
 
     /// The object, if there is nothing to do before the method can run.
@@ -258,7 +265,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     /// True if there is something to do before the method can run.
     #[inline]
     fn has_to_prepare(&self) -> bool {
-        !self.held.is_fresh() || self.key.is_some() || (self.kind == TurnKind::Shared && self.held.is_exclusive())
+        !self.held.is_fresh() || self.key().is_some() || (self.kind == TurnKind::Shared && self.held.is_exclusive())
     }
 
     /// Activates the actor, and looks for the answer that was given before. Returns how the turn ends, if it does.
@@ -269,9 +276,16 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             return Some(self.leave(Finished::failed(error)).await);
         }
         if !self.held.is_fresh() {
-            let Self { held, watch, .. } = self;
-            let site = held.site().clone();
-            match watch.activating(&site, activate(held)).await {
+            let site = self.held.site().clone();
+            let trace = self.current.as_mut().map(|current| std::mem::take(&mut current.trace)).unwrap_or_default();
+            let activated = {
+                let mut activation = pin!(activating(&site, activate(&mut self.held)));
+                poll_fn(|cx| trace.within(|| activation.as_mut().poll(cx))).await
+            };
+            if let Some(current) = &mut self.current {
+                current.trace = trace;
+            }
+            match activated {
                 Ok(changed) => self.writes = changed,
                 Err(error) => return Some(self.leave(Finished::failed(error)).await),
             }
@@ -284,7 +298,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             self.held.downgrade();
             self.held.cell().clone().drained().await;
         }
-        let key = self.key.clone()?;
+        let key = self.key()?.clone();
         match known_answer::<R>(self.held.site(), &key, self.method.name()) {
             Ok(None) => None,
             Ok(Some(reply)) => {
@@ -338,7 +352,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     fn is_quiet(&self, current: &Current) -> bool {
         let may_have_changed = (T::KEEPS && self.kind == TurnKind::Exclusive) || self.writes.is_some();
         !may_have_changed
-            && self.key.is_none()
+            && current.key.is_none()
             && current.is_quiet()
             && self.held.site().gate.is_open_for(current.failures)
     }
@@ -350,7 +364,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         current: Option<Box<Current>>,
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
-        let Remains { site, writes: changes, outputs, failures } = ended(current);
+        let Remains { site, writes: changes, outputs, failures, key } = ended(current);
         self.held.lent = site;
         let left = left.map(|(object, outcome)| {
             self.held.object = Some(object);
@@ -379,9 +393,9 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
                 return Err(self.delete(failures, outputs, answer));
             }
         }
-        if changes.is_some() || self.key.is_some() || (T::KEEPS && self.kind == TurnKind::Exclusive) {
+        if changes.is_some() || key.is_some() || (T::KEEPS && self.kind == TurnKind::Exclusive) {
             let is_new = self.writes.is_some();
-            let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, &answer)));
+            let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, key.as_deref(), &answer)));
             let sealed = sealed
                 .unwrap_or_else(|panic| Err(panicked_when(self.held.site(), "its state was being stored", &*panic)));
             if let Err(error) = sealed {
@@ -405,14 +419,19 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     }
 
     /// Collects what the turn has changed, with the answer that is to be given again.
-    fn seal<R: Reply>(&mut self, changes: Option<Box<ActorWrites>>, answer: &Answer<R>) -> Result<()> {
+    fn seal<R: Reply>(
+        &mut self,
+        changes: Option<Box<ActorWrites>>,
+        key: Option<&str>,
+        answer: &Answer<R>,
+    ) -> Result<()> {
         gather(&mut self.writes, changes)?;
         if self.kind == TurnKind::Exclusive {
             let (site, actor) = self.held.parts_mut();
             let actor = actor.ok_or_else(|| missing(site))?;
             actor.seal(&mut Seal { site, writes: &mut self.writes })?;
         }
-        record_answer(self.held.site(), self.key.as_deref(), self.method.name(), answer, &mut self.writes)
+        record_answer(self.held.site(), key, self.method.name(), answer, &mut self.writes)
     }
 
     /// Ends a turn that has failed: nothing of it happened.
@@ -472,6 +491,8 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     /// Gives the actor back to those who wait.
     fn left<R>(&mut self, finished: Finished<R>, cx: &mut Context<'_>) -> Finished<R> {
         self.watch.over(self.held.site());
+        // Before those who wait have their turns: it and its span are over.
+        drop(self.current.take());
         if self.held.put_back() && self.followers == Followers::Own {
             self.held.cell().drain(cx);
         }
@@ -504,7 +525,16 @@ fn poll_on_stage<F: Future>(
     cx: &mut Context<'_>,
 ) -> Poll<F::Output> {
     watch.start();
-    let polled = Current::within(current, || watch.trace().within(|| running.poll(cx)));
+    let trace = current.as_mut().map(|current| std::mem::take(&mut current.trace)).unwrap_or_default();
+    let polled = if trace.is_none() {
+        Current::within(current, || running.poll(cx))
+    } else {
+        let polled = Current::within(current, || trace.within(|| running.poll(cx)));
+        if let Some(current) = current {
+            current.trace = trace;
+        }
+        polled
+    };
     if polled.is_pending() {
         site.is_in_passing.store(false, Ordering::Relaxed);
         watch.wait(site, cx);

@@ -15,7 +15,7 @@ use crate::observe::trace::Trace;
 
 thread_local! {
     static CURRENT: RefCell<Option<Box<Current>>> = const { RefCell::new(None) };
-    /// One that has ended, for the next turn on this thread.
+    /// One that has ended, for the next call on this thread.
     static SPARE: Cell<Option<Box<Current>>> = const { Cell::new(None) };
 }
 
@@ -109,7 +109,8 @@ impl Current {
     /// Ends the turn. Returns what it has left, and the actor that it was one of.
     pub(crate) fn end(mut self: Box<Self>) -> Remains {
         let (writes, outputs, failures) = (self.writes.take(), std::mem::take(&mut self.outputs), self.failures);
-        Remains { site: self.end_quietly(), writes, outputs, failures }
+        let key = self.key.take();
+        Remains { site: self.end_quietly(), writes, outputs, failures, key }
     }
 
     /// Ends a turn that [has left nothing](Current::is_quiet). Returns the actor that it was one of.
@@ -121,8 +122,15 @@ impl Current {
         if self.chain.is_some() {
             self.chain = None;
         }
+        if !self.trace.is_none() {
+            self.trace = Trace::default();
+        }
+        if self.key.is_some() {
+            self.key = None;
+        }
         let site = self.site.take();
-        SPARE.set(Some(self));
+        // Where a thread ends, nobody needs it any more.
+        let _ = SPARE.try_with(|spare| spare.set(Some(self)));
         site
     }
 
@@ -152,6 +160,7 @@ pub(crate) struct Remains {
     pub(crate) writes: Option<Box<ActorWrites>>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) failures: u64,
+    pub(crate) key: Option<Arc<str>>,
 }
 
 impl Drop for Current {

@@ -33,6 +33,12 @@ impl Trace {
         Self::new(|| actor_span(&site.hall.address.service, &site.id, method))
     }
 
+    /// True if there is nothing to run in.
+    #[inline]
+    pub(crate) fn is_none(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Runs a part of the turn.
     #[inline]
     pub(crate) fn within<R>(&self, work: impl FnOnce() -> R) -> R {

@@ -1,15 +1,10 @@
-use std::future::{Future, poll_fn};
-use std::pin::pin;
 use std::sync::Arc;
 
-use mainstay_core::Result;
 use mainstay_core::time::{self, Coarse, Duration, Instant};
 
 use crate::actor::site::Site;
 use crate::call::arrival::{Method, Source};
 use crate::observe::slow::{Alarm, has_blocked};
-use crate::observe::storage::activating;
-use crate::observe::trace::Trace;
 
 pub(crate) static ACTIVATE: Method = Method::own("activate", Source::Call);
 
@@ -18,7 +13,6 @@ pub(crate) static ACTIVATE: Method = Method::own("activate", Source::Call);
 /// Whoever has it sees to it that it is [over](TurnWatch::over), in whatever way the turn ends.
 pub(crate) struct TurnWatch {
     method: &'static Method,
-    trace: Trace,
     is_measured: bool,
     /// When the method began to run, by the machine's own clock, to know one that has blocked its thread; `None` while it
     /// does not run.
@@ -34,9 +28,9 @@ pub(crate) struct TurnWatch {
 impl TurnWatch {
     /// Counts a turn that begins.
     #[inline]
-    pub(crate) fn begin(site: &Site, method: &'static Method, trace: Trace, is_measured: bool) -> Self {
+    pub(crate) fn begin(site: &Site, method: &'static Method, is_measured: bool) -> Self {
         site.hall.ledger.method(method).invoked();
-        Self { method, trace, is_measured, running: None, began: None, alarm: None, has_failed: true, is_over: false }
+        Self { method, is_measured, running: None, began: None, alarm: None, has_failed: true, is_over: false }
     }
 
     /// The turn has not failed.
@@ -48,23 +42,6 @@ impl TurnWatch {
     /// The turn has failed after all.
     pub(crate) fn fail(&mut self) {
         self.has_failed = true;
-    }
-
-    /// What it is traced by.
-    #[inline]
-    pub(crate) fn trace(&self) -> &Trace {
-        &self.trace
-    }
-
-    /// Watches the activation that goes before the method.
-    pub(crate) async fn activating<R>(
-        &mut self,
-        site: &Arc<Site>,
-        activation: impl Future<Output = Result<R>>,
-    ) -> Result<R> {
-        let mut activation = pin!(activating(site, activation));
-        let trace = &self.trace;
-        poll_fn(|cx| trace.within(|| activation.as_mut().poll(cx))).await
     }
 
     /// The method begins, or goes on.
@@ -117,7 +94,6 @@ impl TurnWatch {
     pub(crate) fn hand_over(&mut self) -> Self {
         let empty = Self {
             method: self.method,
-            trace: Trace::default(),
             is_measured: false,
             running: None,
             began: None,
@@ -135,8 +111,6 @@ impl TurnWatch {
             return;
         }
         self.ended(site);
-        // Its span is over as well, and not when those who wait have had their turns.
-        drop(std::mem::take(&mut self.trace));
         if self.has_failed {
             site.hall.ledger.method(self.method).failed();
         }
@@ -152,7 +126,7 @@ pub(crate) struct ActivationWatch<'s> {
 impl<'s> ActivationWatch<'s> {
     pub(crate) fn begin(site: &'s Arc<Site>) -> Self {
         let is_measured = site.hall.ledger.arrival(&ACTIVATE).is_some();
-        Self { site, watch: TurnWatch::begin(site, &ACTIVATE, Trace::of_actor(site, &ACTIVATE), is_measured) }
+        Self { site, watch: TurnWatch::begin(site, &ACTIVATE, is_measured) }
     }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use mainstay_core::Error;
+use parking_lot::MutexGuard;
 
 use crate::actor::Actor;
 use crate::actor::cell::{ActorCell, Inner, Object, Running, Taken};
@@ -145,13 +146,20 @@ impl<'c, T: Actor> Held<'c, T> {
             return false;
         }
         self.is_returned = true;
-        let failures = self.cell.site.gate.failures();
+        let cell = &**self.cell;
+        let failures = cell.site.gate.failures();
         let mut object = self.object.take();
+        if self.is_exclusive && object.as_ref().is_some_and(|object| object.failures == failures) {
+            let mut inner = cell.inner.lock();
+            inner.object = object;
+            inner.lent = self.lent.take();
+            return self.release(inner, Running::Nobody);
+        }
         if !self.is_exclusive {
             // Before it is counted out: then whoever is next finds the object shared with nobody.
             drop(object.take());
         }
-        let mut inner = self.cell.inner.lock();
+        let mut inner = cell.inner.lock();
         let running = match inner.running {
             Running::Sharing(sharing) if sharing > 1 => Running::Sharing(sharing - 1),
             _ => Running::Nobody,
@@ -168,9 +176,14 @@ impl<'c, T: Actor> Held<'c, T> {
             let stale = inner.object.take();
             drop(inner);
             // Outside of the lock, because it runs code of others, and before anybody can make the next one.
-            self.cell.let_go(|| drop(stale));
-            inner = self.cell.inner.lock();
+            cell.let_go(|| drop(stale));
+            inner = cell.inner.lock();
         }
+        self.release(inner, running)
+    }
+
+    #[inline]
+    fn release(&self, mut inner: MutexGuard<'_, Inner<T>>, running: Running) -> bool {
         inner.running = running;
         self.cell.hint(&inner);
         if running == Running::Nobody && inner.is_closed {

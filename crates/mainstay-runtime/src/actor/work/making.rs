@@ -15,6 +15,7 @@ use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal};
 use crate::call::current::{Current, Remains, TurnKind};
 use crate::observe::storage::loading;
+use crate::observe::trace::Trace;
 use crate::observe::turn::{ACTIVATE, ActivationWatch};
 
 /// Makes the object. Returns what its activation has changed.
@@ -40,6 +41,7 @@ async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Opti
     })?;
     if let Some(hooks) = &T::LIFECYCLE {
         let mut current = Current::new(&ACTIVATE, site.hall.activation_deadline());
+        current.trace = Trace::of_actor(site, &ACTIVATE);
         current.begin(site.clone(), TurnKind::Activation, site.gate.failures());
         let mut current = Some(current);
         let mut watching = ActivationWatch::begin(site);
