@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 
+use mainstay_core::time::{self, Coarse};
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::ActorWrites;
 
@@ -63,9 +64,12 @@ where
 }
 
 /// [`start`] where it does not matter how deep calls are nested.
+///
+/// Most turns need nothing before their method, and leave nothing to do behind it but the answer. They go by a short way;
+/// whatever turns out to be more becomes an [`ActorTurn`].
 #[inline]
 pub(crate) fn at_once<T, R, A>(
-    held: Held<'_, T>,
+    mut held: Held<'_, T>,
     access: A,
     call: Call,
     followers: Followers,
@@ -76,31 +80,75 @@ where
     R: Outcome,
     A: Access<T, R>,
 {
-    let mut turn = ActorTurn::begin(held, call, A::KIND, followers);
-    let Some(object) = turn.ready() else {
-        return Progress::Ready(Box::pin(prepared(turn.hand_over(), access)));
+    let current = begin(&mut held, call, A::KIND);
+    let is_plain = current.is_plain() && held.is_ready(A::KIND);
+    let Some(object) = held.object.take_if(|_| is_plain) else {
+        return in_full(ActorTurn::new(held, current, A::KIND, followers), access, cx);
     };
-    let method = turn.method;
+    let (method, running) = (current.method, time::coarse());
     let mut room = Room::new(method, run(object, access, method));
-    let left = match turn.poll(&mut room, cx) {
-        Poll::Ready(left) => left,
-        Poll::Pending => return Progress::Moving(Box::pin(Moving { room, ending: None, turn: turn.hand_over() })),
-    };
-    if left.is_ok() {
-        room.vacate(method);
-    }
-    match turn.end_at_once(left, cx) {
-        Ok(finished) => Progress::Finished(finished),
-        Err(ending) => {
-            let mut turn = turn.hand_over();
-            Progress::Moving(Box::pin(async move { turn.leave(ending.await).await }))
+    let mut slot = Some(current);
+    let polled = poll_caught(|| Current::within(&mut slot, || Pin::new(&mut room).poll(cx)));
+    match (polled, slot) {
+        (Poll::Ready(Ok((object, Ok(outcome)))), Some(current))
+            if outcome.is_success()
+                && is_quiet::<T>(held.site(), &current, A::KIND)
+                && running.elapsed() < held.site().hall.settings.slow_turn =>
+        {
+            room.vacate(method);
+            held.object = Some(Object { failures: current.failures, ..object });
+            held.lent = current.end_quietly();
+            if held.put_back() && followers == Followers::Own {
+                held.cell().drain(cx);
+            }
+            Progress::Finished(Finished::answered(outcome.into_answer()))
+        }
+        (polled, slot) => {
+            let turn = ActorTurn::running(held, slot, method, running, A::KIND, followers);
+            turn.go_on(polled, room, cx)
         }
     }
 }
 
+/// Carries out a turn that has begun, as far as that goes at once.
+fn in_full<T, R, A>(mut turn: ActorTurn<'_, T>, access: A, cx: &mut Context<'_>) -> Progress<R::Reply>
+where
+    T: Actor,
+    R: Outcome,
+    A: Access<T, R>,
+{
+    let Some(object) = turn.ready() else {
+        return Progress::Ready(Box::pin(prepared(turn.hand_over(), access)));
+    };
+    let mut room = Room::new(turn.method, run(object, access, turn.method));
+    let polled = turn.poll(&mut room, cx);
+    turn.go_on(polled, room, cx)
+}
+
+/// Makes a turn of a call.
+#[inline]
+fn begin<T: Actor>(held: &mut Held<'_, T>, call: Call, kind: TurnKind) -> Box<Current> {
+    let mut current = call.into_current();
+    held.site().hall.ledger.method(current.method).invoked();
+    let site = held.lent.take().unwrap_or_else(|| held.site().clone());
+    // What a turn sees was read when the object was: a commit that has failed since is one that it stands on.
+    current.begin(site, kind, held.failures());
+    if kind != TurnKind::Exclusive {
+        // One that shares the actor changes nothing, and is just called.
+        current.key = None;
+    }
+    current
+}
+
+/// True if there is nothing to store or send at the end of a turn, and nothing to wait for.
+#[inline]
+fn is_quiet<T: Actor>(site: &Site, current: &Current, kind: TurnKind) -> bool {
+    !(T::KEEPS && kind == TurnKind::Exclusive) && current.is_quiet() && site.gate.is_open_for(current.failures)
+}
+
 /// Carries a call out in a turn.
 pub(crate) fn carry_out<T, R, A>(
-    held: Held<'static, T>,
+    mut held: Held<'static, T>,
     access: A,
     call: Call,
     followers: Followers,
@@ -110,7 +158,8 @@ where
     R: Outcome,
     A: Access<T, R>,
 {
-    prepared(ActorTurn::begin(held, call, A::KIND, followers), access)
+    let current = begin(&mut held, call, A::KIND);
+    prepared(ActorTurn::new(held, current, A::KIND, followers), access)
 }
 
 /// Carries out a turn that has begun, with all that comes before its method.
@@ -191,7 +240,13 @@ where
         let ending = match ending {
             Some(ending) => ending,
             None => {
-                let left = ready!(turn.poll(room, cx));
+                let Poll::Ready(left) = turn.poll(room, cx) else {
+                    turn.waits(cx);
+                    return Poll::Pending;
+                };
+                if left.is_err() {
+                    turn.held.cell().let_go(|| room.clear());
+                }
                 match turn.end_at_once(left, cx) {
                     Ok(finished) => return Poll::Ready(finished),
                     Err(rest) => ending.insert(rest),
@@ -223,19 +278,23 @@ type Left<T, R> = Result<(Object<T>, Result<R>), String>;
 type Ending<R> = Pin<Box<dyn Future<Output = Finished<R>> + Send>>;
 
 impl<'c, T: Actor> ActorTurn<'c, T> {
-    #[inline]
-    fn begin(mut held: Held<'c, T>, call: Call, kind: TurnKind, followers: Followers) -> Self {
-        let mut current = call.into_current();
+    fn new(held: Held<'c, T>, mut current: Box<Current>, kind: TurnKind, followers: Followers) -> Self {
         let (method, is_measured) = (current.method, current.arrived.take().is_some());
-        let watch = TurnWatch::begin(held.site(), method, is_measured);
-        let site = held.lent.take().unwrap_or_else(|| held.site().clone());
-        // What a turn sees was read when the object was: a commit that has failed since is one that it stands on.
-        current.begin(site, kind, held.failures());
-        if kind != TurnKind::Exclusive {
-            // One that shares the actor changes nothing, and is just called.
-            current.key = None;
-        }
+        let watch = TurnWatch::begin(method, is_measured);
         Self { held, watch, current: Some(current), method, kind, followers, writes: None }
+    }
+
+    /// One whose method has run since a moment.
+    fn running(
+        held: Held<'c, T>,
+        current: Option<Box<Current>>,
+        method: &'static Method,
+        since: Coarse,
+        kind: TurnKind,
+        followers: Followers,
+    ) -> Self {
+        let watch = TurnWatch::running(method, since);
+        Self { held, watch, current, method, kind, followers, writes: None }
     }
 
     /// The same in hands that keep it; these have none any more.
@@ -257,15 +316,13 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     }
 
     /// The object, if there is nothing to do before the method can run.
-    #[inline]
     fn ready(&mut self) -> Option<Object<T>> {
         if self.has_to_prepare() { None } else { self.held.object.take() }
     }
 
     /// True if there is something to do before the method can run.
-    #[inline]
     fn has_to_prepare(&self) -> bool {
-        !self.held.is_fresh() || self.key().is_some() || (self.kind == TurnKind::Shared && self.held.is_exclusive())
+        self.key().is_some() || !self.held.is_ready(self.kind)
     }
 
     /// Activates the actor, and looks for the answer that was given before. Returns how the turn ends, if it does.
@@ -310,61 +367,49 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         }
     }
 
-    /// Polls the method. One that has panicked is not polled again, and the object that it has seen is dropped.
-    #[inline]
+    /// Polls the method. One that has panicked is not polled again, and the object that it has seen goes with it.
     fn poll<R, F>(&mut self, room: &mut Room<F>, cx: &mut Context<'_>) -> Poll<Left<T, R>>
     where
         F: Future<Output = (Object<T>, Result<R>)> + 'static,
     {
-        let Self { held, watch, current, .. } = self;
-        let polled = poll_caught(|| poll_on_stage(held.site(), watch, current, Pin::new(&mut *room), cx));
-        if let Poll::Ready(Err(_)) = polled {
-            held.cell().let_go(|| room.clear());
+        let Self { watch, current, .. } = self;
+        poll_caught(|| poll_on_stage(watch, current, Pin::new(room), cx))
+    }
+
+    /// Goes on with a turn whose method was polled.
+    fn go_on<R, F>(mut self, polled: Poll<Left<T, R>>, mut room: Room<F>, cx: &mut Context<'_>) -> Progress<R::Reply>
+    where
+        R: Outcome,
+        F: Future<Output = (Object<T>, Result<R>)> + Send + 'static,
+    {
+        let left = match polled {
+            Poll::Ready(left) => left,
+            Poll::Pending => {
+                self.waits(cx);
+                return Progress::Moving(Box::pin(Moving { room, ending: None, turn: self.hand_over() }));
+            }
+        };
+        if left.is_err() {
+            self.held.cell().let_go(|| room.clear());
         }
-        polled
+        room.vacate(self.method);
+        match self.end_at_once(left, cx) {
+            Ok(finished) => Progress::Finished(finished),
+            Err(ending) => {
+                let mut turn = self.hand_over();
+                Progress::Moving(Box::pin(async move { turn.leave(ending.await).await }))
+            }
+        }
     }
 
     /// Ends the turn, if that takes no waiting: what it has changed is sealed, and those who wait get theirs.
-    #[inline]
     fn end_at_once<R: Outcome>(
         &mut self,
         left: Left<T, R>,
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
         self.watch.ended(self.held.site());
-        match (left, self.current.take()) {
-            (Ok((mut object, Ok(outcome))), Some(current)) if self.is_quiet(&current) && outcome.is_success() => {
-                self.watch.succeed();
-                if self.kind == TurnKind::Exclusive {
-                    // It may have been read anew in the turn, after a save that failed.
-                    object.failures = current.failures;
-                }
-                self.held.object = Some(object);
-                self.held.lent = current.end_quietly();
-                Ok(self.left(Finished::answered(outcome.into_answer()), cx))
-            }
-            (left, current) => self.end_with_effects(left, current, cx),
-        }
-    }
-
-    /// True if there is nothing to store or send at the end of the turn, and nothing to wait for.
-    #[inline]
-    fn is_quiet(&self, current: &Current) -> bool {
-        let may_have_changed = (T::KEEPS && self.kind == TurnKind::Exclusive) || self.writes.is_some();
-        !may_have_changed
-            && current.key.is_none()
-            && current.is_quiet()
-            && self.held.site().gate.is_open_for(current.failures)
-    }
-
-    /// [`end_at_once`](ActorTurn::end_at_once) for a turn that has failed, or after which something is left to do.
-    fn end_with_effects<R: Outcome>(
-        &mut self,
-        left: Left<T, R>,
-        current: Option<Box<Current>>,
-        cx: &mut Context<'_>,
-    ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
-        let Remains { site, writes: changes, outputs, failures, key } = ended(current);
+        let Remains { site, writes: changes, outputs, failures, key } = ended(self.current.take());
         self.held.lent = site;
         let left = left.map(|(object, outcome)| {
             self.held.object = Some(object);
@@ -416,6 +461,13 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             }
             hold => Ok(self.left(Finished { answer, hold }, cx)),
         }
+    }
+
+    /// Sees to a turn that waits: to those who come, and to whoever looks at one that takes too long.
+    fn waits(&mut self, cx: &mut Context<'_>) {
+        let site = self.held.site();
+        site.is_in_passing.store(false, Ordering::Relaxed);
+        self.watch.wait(site, cx);
     }
 
     /// Collects what the turn has changed, with the answer that is to be given again.
@@ -518,7 +570,6 @@ impl<T: Actor> Drop for ActorTurn<'_, T> {
 /// Polls what runs in a turn.
 #[inline]
 fn poll_on_stage<F: Future>(
-    site: &Arc<Site>,
     watch: &mut TurnWatch,
     current: &mut Option<Box<Current>>,
     running: Pin<&mut F>,
@@ -526,18 +577,9 @@ fn poll_on_stage<F: Future>(
 ) -> Poll<F::Output> {
     watch.start();
     let trace = current.as_mut().map(|current| std::mem::take(&mut current.trace)).unwrap_or_default();
-    let polled = if trace.is_none() {
-        Current::within(current, || running.poll(cx))
-    } else {
-        let polled = Current::within(current, || trace.within(|| running.poll(cx)));
-        if let Some(current) = current {
-            current.trace = trace;
-        }
-        polled
-    };
-    if polled.is_pending() {
-        site.is_in_passing.store(false, Ordering::Relaxed);
-        watch.wait(site, cx);
+    let polled = Current::within(current, || trace.within(|| running.poll(cx)));
+    if let Some(current) = current {
+        current.trace = trace;
     }
     polled
 }

@@ -95,6 +95,12 @@ impl Current {
         self.failures = failures;
     }
 
+    /// True if there is nothing to do for it beside its method.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        self.key.is_none() && self.trace.is_none() && self.arrived.is_none()
+    }
+
     /// True if the turn has changed nothing but its actor, and sends nothing.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {

@@ -26,11 +26,14 @@ pub(crate) struct TurnWatch {
 }
 
 impl TurnWatch {
-    /// Counts a turn that begins.
-    #[inline]
-    pub(crate) fn begin(site: &Site, method: &'static Method, is_measured: bool) -> Self {
-        site.hall.ledger.method(method).invoked();
+    /// Watches a turn that begins.
+    pub(crate) fn begin(method: &'static Method, is_measured: bool) -> Self {
         Self { method, is_measured, running: None, began: None, alarm: None, has_failed: true, is_over: false }
+    }
+
+    /// Watches a turn that is not measured, and whose method has run since a moment.
+    pub(crate) fn running(method: &'static Method, since: Coarse) -> Self {
+        Self { running: Some(since), ..Self::begin(method, false) }
     }
 
     /// The turn has not failed.
@@ -125,8 +128,9 @@ pub(crate) struct ActivationWatch<'s> {
 
 impl<'s> ActivationWatch<'s> {
     pub(crate) fn begin(site: &'s Arc<Site>) -> Self {
-        let is_measured = site.hall.ledger.arrival(&ACTIVATE).is_some();
-        Self { site, watch: TurnWatch::begin(site, &ACTIVATE, is_measured) }
+        let ledger = &site.hall.ledger;
+        ledger.method(&ACTIVATE).invoked();
+        Self { site, watch: TurnWatch::begin(&ACTIVATE, ledger.arrival(&ACTIVATE).is_some()) }
     }
 }
 

@@ -10,6 +10,7 @@ use parking_lot::MutexGuard;
 use crate::actor::Actor;
 use crate::actor::cell::{ActorCell, Inner, Object, Running, Taken};
 use crate::actor::site::Site;
+use crate::call::current::TurnKind;
 
 /// The right to an actor: to all of it, or shared with others. It is given back when it is dropped.
 pub(crate) struct Held<'c, T: Actor> {
@@ -79,6 +80,12 @@ impl<'c, T: Actor> Held<'c, T> {
     /// True if there is an object, and it is what is stored.
     pub(crate) fn is_fresh(&self) -> bool {
         self.object.as_ref().is_some_and(|object| object.failures == self.cell.site.gate.failures())
+    }
+
+    /// True if a turn of this kind can run as it is.
+    #[inline]
+    pub(crate) fn is_ready(&self, kind: TurnKind) -> bool {
+        self.is_fresh() && (kind == TurnKind::Exclusive || !self.is_exclusive)
     }
 
     /// Lets others in who only read.

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use mainstay_core::{Error, Result};
 use mainstay_state::actor::ActorWrites;
@@ -48,7 +49,15 @@ async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Opti
         let outcome = {
             let mut running = pin!((hooks.activate)(&mut actor));
             let mut caught = pin!(poll_fn(|cx| poll_caught(|| running.as_mut().poll(cx))));
-            poll_fn(|cx| poll_on_stage(site, &mut watching.watch, &mut current, caught.as_mut(), cx)).await
+            poll_fn(|cx| {
+                let polled = poll_on_stage(&mut watching.watch, &mut current, caught.as_mut(), cx);
+                if polled.is_pending() {
+                    site.is_in_passing.store(false, Ordering::Relaxed);
+                    watching.watch.wait(site, cx);
+                }
+                polled
+            })
+            .await
         };
         watching.watch.ended(site);
         let Remains { writes: changes, outputs, .. } = ended(current);
