@@ -150,13 +150,19 @@ impl Current {
         }
         impl Drop for Back<'_> {
             fn drop(&mut self) {
-                *self.slot = CURRENT.replace(self.outer.take());
+                *self.slot = swap(self.outer.take());
             }
         }
-        let outer = CURRENT.replace(slot.take());
+        let outer = swap(slot.take());
         let _back = Back { slot, outer };
         work()
     }
+}
+
+/// Puts another turn in the place of the one that runs on this thread.
+#[inline(always)]
+fn swap(next: Option<Box<Current>>) -> Option<Box<Current>> {
+    CURRENT.with(|current| std::mem::replace(&mut *current.borrow_mut(), next))
 }
 
 /// What is left of a turn that has ended.

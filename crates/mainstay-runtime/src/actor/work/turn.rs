@@ -1,0 +1,344 @@
+//! All of a turn but its method: what comes before it, and what becomes of it.
+
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use mainstay_core::time::Coarse;
+use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_state::actor::ActorWrites;
+
+use super::answers::{known_answer, record_answer};
+use super::making::{activate, restore};
+use super::{
+    Followers, Moving, ended, gather, missing, panicked_when, poll_caught, poll_on_stage, submit, turn_failed,
+};
+use crate::actor::cell::{Held, Object};
+use crate::actor::deletion;
+use crate::actor::gate::{self, Hold, Output};
+use crate::actor::room::Room;
+use crate::actor::{Actor, ActorOpening, Seal};
+use crate::call::arrival::Method;
+use crate::call::contract::{Outcome, Reply};
+use crate::call::current::{Current, Remains, TurnKind};
+use crate::call::finished::{Answer, Finished};
+use crate::call::host::Progress;
+use crate::observe::storage::activating;
+use crate::observe::turn::TurnWatch;
+
+/// A turn of an actor: all of it but the method.
+pub(super) struct ActorTurn<'c, T: Actor> {
+    pub(super) held: Held<'c, T>,
+    watch: TurnWatch,
+    /// Taken out while the method is polled.
+    current: Option<Box<Current>>,
+    pub(super) method: &'static Method,
+    kind: TurnKind,
+    followers: Followers,
+    /// What the activation before it has changed.
+    writes: Option<Box<ActorWrites>>,
+}
+
+/// What a method left behind: the object and its outcome, or the text of its panic.
+pub(super) type Left<T, R> = Result<(Object<T>, Result<R>), String>;
+
+/// The end of a turn that takes some waiting.
+pub(super) type Ending<R> = Pin<Box<dyn Future<Output = Finished<R>> + Send>>;
+
+impl<'c, T: Actor> ActorTurn<'c, T> {
+    pub(super) fn new(held: Held<'c, T>, mut current: Box<Current>, kind: TurnKind, followers: Followers) -> Self {
+        let (method, is_measured) = (current.method, current.arrived.take().is_some());
+        let watch = TurnWatch::begin(method, is_measured);
+        Self { held, watch, current: Some(current), method, kind, followers, writes: None }
+    }
+
+    /// One whose method has run since a moment.
+    pub(super) fn running(
+        held: Held<'c, T>,
+        current: Option<Box<Current>>,
+        method: &'static Method,
+        since: Coarse,
+        kind: TurnKind,
+        followers: Followers,
+    ) -> Self {
+        let watch = TurnWatch::running(method, since);
+        Self { held, watch, current, method, kind, followers, writes: None }
+    }
+
+    /// The same in hands that keep it; these have none any more.
+    #[cold]
+    pub(super) fn hand_over(&mut self) -> ActorTurn<'static, T> {
+        let Self { method, kind, followers, .. } = *self;
+        let (held, watch) = (self.held.hand_over(), self.watch.hand_over());
+        let (mut current, writes) = (self.current.take(), self.writes.take());
+        if let Some(current) = &mut current {
+            current.count_deadline();
+        }
+        ActorTurn { held, watch, current, method, kind, followers, writes }
+    }
+
+    /// What makes a repeated call the same one.
+    #[inline]
+    fn key(&self) -> Option<&Arc<str>> {
+        self.current.as_ref().and_then(|current| current.key.as_ref())
+    }
+
+    /// The object, if there is nothing to do before the method can run.
+    pub(super) fn ready(&mut self) -> Option<Object<T>> {
+        if self.has_to_prepare() { None } else { self.held.object.take() }
+    }
+
+    /// True if there is something to do before the method can run.
+    pub(super) fn has_to_prepare(&self) -> bool {
+        self.key().is_some() || !self.held.is_ready(self.kind)
+    }
+
+    /// Activates the actor, and looks for the answer that was given before. Returns how the turn ends, if it does.
+    pub(super) async fn prepare<R: Reply>(&mut self) -> Option<Finished<R>> {
+        if !self.held.is_fresh() && !self.held.is_exclusive() {
+            // A commit has failed since it was let in. An actor is made by who has it to itself, and others share this one.
+            let error = gate::stale(self.held.site());
+            return Some(self.leave(Finished::failed(error)).await);
+        }
+        if !self.held.is_fresh() {
+            let site = self.held.site().clone();
+            let trace = self.current.as_mut().map(|current| std::mem::take(&mut current.trace)).unwrap_or_default();
+            let activated = {
+                let mut activation = pin!(activating(&site, activate(&mut self.held)));
+                poll_fn(|cx| trace.within(|| activation.as_mut().poll(cx))).await
+            };
+            if let Some(current) = &mut self.current {
+                current.trace = trace;
+            }
+            match activated {
+                Ok(changed) => self.writes = changed,
+                Err(error) => return Some(self.leave(Finished::failed(error)).await),
+            }
+            let failures = self.held.failures();
+            if let Some(current) = &mut self.current {
+                current.failures = failures;
+            }
+        }
+        if self.kind == TurnKind::Shared && self.held.is_exclusive() {
+            self.held.downgrade();
+            self.held.cell().clone().drained().await;
+        }
+        let key = self.key()?.clone();
+        match known_answer::<R>(self.held.site(), &key, self.method.name()) {
+            Ok(None) => None,
+            Ok(Some(reply)) => {
+                self.watch.succeed();
+                let hold = submit(self.held.site(), self.held.failures(), self.writes.take(), Vec::new()).await;
+                Some(self.leave(Finished { answer: Answer::Now(reply), hold }).await)
+            }
+            Err(error) => Some(self.leave(Finished::failed(error)).await),
+        }
+    }
+
+    /// Polls the method. One that has panicked is not polled again, and the object that it has seen goes with it.
+    pub(super) fn poll<R, F>(&mut self, room: &mut Room<F>, cx: &mut Context<'_>) -> Poll<Left<T, R>>
+    where
+        F: Future<Output = (Object<T>, Result<R>)> + 'static,
+    {
+        let Self { watch, current, .. } = self;
+        poll_caught(|| poll_on_stage(watch, current, Pin::new(room), cx))
+    }
+
+    /// Goes on with a turn whose method was polled.
+    pub(super) fn go_on<R, F>(
+        mut self,
+        polled: Poll<Left<T, R>>,
+        mut room: Room<F>,
+        cx: &mut Context<'_>,
+    ) -> Progress<R::Reply>
+    where
+        R: Outcome,
+        F: Future<Output = (Object<T>, Result<R>)> + Send + 'static,
+    {
+        let left = match polled {
+            Poll::Ready(left) => left,
+            Poll::Pending => {
+                self.waits(cx);
+                return Progress::Moving(Box::pin(Moving { room, ending: None, turn: self.hand_over() }));
+            }
+        };
+        if left.is_err() {
+            self.held.cell().let_go(|| room.clear());
+        }
+        room.vacate(self.method);
+        match self.end_at_once(left, cx) {
+            Ok(finished) => Progress::Finished(finished),
+            Err(ending) => {
+                let mut turn = self.hand_over();
+                Progress::Moving(Box::pin(async move { turn.leave(ending.await).await }))
+            }
+        }
+    }
+
+    /// Ends the turn, if that takes no waiting: what it has changed is sealed, and those who wait get theirs.
+    pub(super) fn end_at_once<R: Outcome>(
+        &mut self,
+        left: Left<T, R>,
+        cx: &mut Context<'_>,
+    ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
+        self.watch.ended(self.held.site());
+        let Remains { site, writes: changes, outputs, failures, key } = ended(self.current.take());
+        self.held.lent = site;
+        let left = left.map(|(object, outcome)| {
+            self.held.object = Some(object);
+            outcome
+        });
+        let (answer, is_success) = match left {
+            Ok(Ok(outcome)) => {
+                let is_success = outcome.is_success();
+                (outcome.into_answer(), is_success)
+            }
+            Ok(Err(error)) => (Answer::Now(R::Reply::failed(error)), false),
+            Err(panic) => (Answer::Now(R::Reply::failed(self.panicked(&panic))), false),
+        };
+        if !is_success {
+            let hold = self.fail(failures, outputs, cx);
+            return Ok(self.left(Finished { answer, hold }, cx));
+        }
+        self.watch.succeed();
+        if self.kind == TurnKind::Exclusive {
+            if let Some(object) = &mut self.held.object {
+                // It may have been read anew in the turn, after a save that failed.
+                object.failures = failures;
+            }
+            if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
+                self.held.site().is_in_passing.store(false, Ordering::Relaxed);
+                return Err(self.delete(failures, outputs, answer));
+            }
+        }
+        if changes.is_some() || key.is_some() || (T::KEEPS && self.kind == TurnKind::Exclusive) {
+            let is_new = self.writes.is_some();
+            let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, key.as_deref(), &answer)));
+            let sealed = sealed
+                .unwrap_or_else(|panic| Err(panicked_when(self.held.site(), "its state was being stored", &*panic)));
+            if let Err(error) = sealed {
+                let hold = self.fail_sealed(is_new, failures, outputs, cx);
+                return Ok(self.left(Finished { hold, ..Finished::failed(error) }, cx));
+            }
+        }
+        let hold = gate::submit(self.held.site(), failures, self.writes.take(), outputs, cx);
+        match hold {
+            Some(hold) if self.kind == TurnKind::Exclusive && !self.held.site().hall.overlap => {
+                self.held.site().is_in_passing.store(false, Ordering::Relaxed);
+                Err(Box::pin(async move {
+                    match hold.opened().await {
+                        Ok(()) => Finished { answer, hold: None },
+                        Err(error) => Finished::failed(error),
+                    }
+                }))
+            }
+            hold => Ok(self.left(Finished { answer, hold }, cx)),
+        }
+    }
+
+    /// Sees to a turn that waits: to those who come, and to whoever looks at one that takes too long.
+    pub(super) fn waits(&mut self, cx: &mut Context<'_>) {
+        let site = self.held.site();
+        site.is_in_passing.store(false, Ordering::Relaxed);
+        self.watch.wait(site, cx);
+    }
+
+    /// Collects what the turn has changed, with the answer that is to be given again.
+    fn seal<R: Reply>(
+        &mut self,
+        changes: Option<Box<ActorWrites>>,
+        key: Option<&str>,
+        answer: &Answer<R>,
+    ) -> Result<()> {
+        gather(&mut self.writes, changes)?;
+        if self.kind == TurnKind::Exclusive {
+            let (site, actor) = self.held.parts_mut();
+            let actor = actor.ok_or_else(|| missing(site))?;
+            actor.seal(&mut Seal { site, writes: &mut self.writes })?;
+        }
+        record_answer(self.held.site(), key, self.method.name(), answer, &mut self.writes)
+    }
+
+    /// Ends a turn that has failed: nothing of it happened.
+    #[cold]
+    fn fail(&mut self, failures: u64, outputs: Vec<Output>, cx: &mut Context<'_>) -> Option<Hold> {
+        let site = self.held.site().clone();
+        outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
+        if self.kind == TurnKind::Exclusive {
+            restore(&mut self.held, &ActorOpening { site: &site, is_undone: false });
+        }
+        gate::submit(&site, failures, self.writes.take(), Vec::new(), cx)
+    }
+
+    /// Ends a turn whose changes cannot be stored. Some fields have handed over what is not committed.
+    #[cold]
+    fn fail_sealed(&mut self, is_new: bool, failures: u64, outputs: Vec<Output>, cx: &mut Context<'_>) -> Option<Hold> {
+        self.watch.fail();
+        let site = self.held.site().clone();
+        outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
+        if self.kind == TurnKind::Exclusive {
+            restore(&mut self.held, &ActorOpening { site: &site, is_undone: true });
+        }
+        let known = is_new.then(|| {
+            let mut known = ActorWrites::new(site.id.clone());
+            known.mark_known();
+            Box::new(known)
+        });
+        gate::submit(&site, failures, known, Vec::new(), cx)
+    }
+
+    #[cold]
+    fn panicked(&mut self, panic: &str) -> Error {
+        self.held.spoil();
+        let (site, method) = (self.held.site(), self.method.name());
+        tracing::error!(actor = %site, method, panic, "a method panicked");
+        let what = match self.kind {
+            TurnKind::Shared => "the actor is reset",
+            _ => "nothing of this call was saved, and the actor was reset",
+        };
+        Error::new(ErrorKind::Fatal, format!("`{method}` of {site} panicked: {panic}; {what}"))
+    }
+
+    /// Ends a turn in which the actor has deleted itself.
+    #[cold]
+    fn delete<R: Reply>(&mut self, failures: u64, outputs: Vec<Output>, answer: Answer<R>) -> Ending<R> {
+        let (held, followers) = (self.held.hand_over(), self.followers);
+        Box::pin(async move {
+            let cell = held.cell().clone();
+            let (finished, is_wanted) = deletion::with_turn(held, failures, outputs, answer).await;
+            if is_wanted && followers == Followers::Own {
+                cell.drained().await;
+            }
+            finished
+        })
+    }
+
+    /// Gives the actor back to those who wait.
+    pub(super) fn left<R>(&mut self, finished: Finished<R>, cx: &mut Context<'_>) -> Finished<R> {
+        self.watch.over(self.held.site());
+        // Before those who wait have their turns: it and its span are over.
+        drop(self.current.take());
+        if self.held.put_back() && self.followers == Followers::Own {
+            self.held.cell().drain(cx);
+        }
+        finished
+    }
+
+    /// [`left`](ActorTurn::left) after some waiting.
+    pub(super) async fn leave<R>(&mut self, finished: Finished<R>) -> Finished<R> {
+        let mut finished = Some(finished);
+        poll_fn(|cx| finished.take().map_or(Poll::Pending, |finished| Poll::Ready(self.left(finished, cx)))).await
+    }
+}
+
+/// Also a turn that is cut short.
+impl<T: Actor> Drop for ActorTurn<'_, T> {
+    fn drop(&mut self) {
+        self.watch.over(self.held.site());
+        // Before the actor is free again, because it is part of the chain until then.
+        drop(self.current.take());
+    }
+}
