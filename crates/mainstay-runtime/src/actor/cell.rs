@@ -278,9 +278,9 @@ impl<T: Actor> ActorCell<T> {
         }
     }
 
-    /// Has an object dropped. One that panics has its place all the same.
-    pub(crate) fn let_go(&self, drop: impl FnOnce()) {
-        if catch_unwind(AssertUnwindSafe(drop)).is_err() {
+    /// Drops an object. One that panics has its place all the same.
+    fn let_go(&self, object: Option<Object<T>>) {
+        if catch_unwind(AssertUnwindSafe(|| drop(object))).is_err() {
             tracing::error!(actor = %self.site, "an actor panicked when it was dropped");
         }
     }

@@ -18,7 +18,7 @@ use mainstay_core::time;
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::ActorWrites;
 
-use self::turn::{ActorTurn, Ending};
+use self::turn::{ActorTurn, Ending, Left};
 use crate::actor::access::Access;
 use crate::actor::cell::{Held, Object};
 use crate::actor::gate::{self, Hold, Output};
@@ -85,9 +85,9 @@ where
     let (method, running) = (current.method, time::coarse());
     let mut room = Room::new(method, run(object, access, method));
     let mut slot = Some(current);
-    let polled = poll_caught(|| Current::within(&mut slot, || Pin::new(&mut room).poll(cx)));
+    let polled = Current::within(&mut slot, || Pin::new(&mut room).poll(cx));
     match (polled, slot) {
-        (Poll::Ready(Ok((object, Ok(outcome)))), Some(current))
+        (Poll::Ready((object, Ok(Ok(outcome)))), Some(current))
             if outcome.is_success()
                 && is_quiet::<T>(held.site(), &current, A::KIND)
                 && running.elapsed() < held.site().hall.settings.slow_turn =>
@@ -118,7 +118,7 @@ where
         return Progress::Ready(Box::pin(prepared(turn.hand_over(), access)));
     };
     let mut room = Room::new(turn.method, run(object, access, turn.method));
-    let polled = turn.poll(&mut room, cx);
+    let polled = turn.poll(Pin::new(&mut room), cx);
     turn.go_on(polled, room, cx)
 }
 
@@ -178,39 +178,38 @@ where
     Moving { room: Room::new(turn.method, run(object, access, turn.method)), ending: None, turn }.await
 }
 
-/// Runs a method with the hooks around it. Returns the object, and the outcome.
+/// Runs a method with the hooks around it. Returns the object, and what the method has left.
 #[allow(clippy::manual_async_fn, reason = "an `async fn` would have room for its arguments twice")]
 fn run<T, R, A>(
     mut object: Object<T>,
     access: A,
     method: &'static Method,
-) -> impl Future<Output = (Object<T>, Result<R>)> + Send
+) -> impl Future<Output = (Object<T>, Left<R>)> + Send
 where
     T: Actor,
     R: Outcome,
     A: Access<T, R>,
 {
     async move {
-        let info = TurnInfo { method: method.name(), is_exclusive: A::KIND == TurnKind::Exclusive };
-        if let Some(hooks) = &T::LIFECYCLE
-            && let Err(error) = (hooks.before)(&object.possession.active().actor, info).await
-        {
-            return (object, Err(error));
-        }
-        let outcome = match access.invoke(&mut object.possession).await {
-            Some(outcome) => outcome,
-            None => {
-                let error = missing(object.possession.active().presence.site());
-                return (object, Err(error));
-            }
+        let left = {
+            let mut running = pin!(async {
+                let info = TurnInfo { method: method.name(), is_exclusive: A::KIND == TurnKind::Exclusive };
+                if let Some(hooks) = &T::LIFECYCLE {
+                    (hooks.before)(&object.possession.active().actor, info).await?;
+                }
+                let outcome = access.invoke(&mut object.possession).await;
+                let outcome = outcome.ok_or_else(|| missing(object.possession.active().presence.site()))?;
+                if let Some(hooks) = &T::LIFECYCLE
+                    && outcome.is_success()
+                {
+                    (hooks.after)(&object.possession.active().actor, info).await?;
+                }
+                Ok::<R, Error>(outcome)
+            });
+            // Here, and not around all of it: a panic must not drop the object on its way, which may panic as well.
+            poll_fn(|cx| poll_caught(|| running.as_mut().poll(cx))).await
         };
-        if let Some(hooks) = &T::LIFECYCLE
-            && outcome.is_success()
-            && let Err(error) = (hooks.after)(&object.possession.active().actor, info).await
-        {
-            return (object, Err(error));
-        }
-        (object, Ok(outcome))
+        (object, left)
     }
 }
 
@@ -228,7 +227,7 @@ impl<T, R, F> Future for Moving<T, R, F>
 where
     T: Actor,
     R: Outcome,
-    F: Future<Output = (Object<T>, Result<R>)> + 'static,
+    F: Future<Output = (Object<T>, Left<R>)>,
 {
     type Output = Finished<R::Reply>;
 
@@ -237,14 +236,11 @@ where
         let ending = match ending {
             Some(ending) => ending,
             None => {
-                let Poll::Ready(left) = turn.poll(room, cx) else {
+                let Poll::Ready((object, left)) = turn.poll(Pin::new(room), cx) else {
                     turn.waits(cx);
                     return Poll::Pending;
                 };
-                if left.is_err() {
-                    turn.held.cell().let_go(|| room.clear());
-                }
-                match turn.end_at_once(left, cx) {
+                match turn.end_at_once(object, left, cx) {
                     Ok(finished) => return Poll::Ready(finished),
                     Err(rest) => ending.insert(rest),
                 }
@@ -264,7 +260,7 @@ fn poll_on_stage<F: Future>(
     cx: &mut Context<'_>,
 ) -> Poll<F::Output> {
     watch.start();
-    let trace = current.as_mut().map(|current| std::mem::take(&mut current.trace)).unwrap_or_default();
+    let trace = Current::take_trace(current);
     let polled = Current::within(current, || trace.within(|| running.poll(cx)));
     if let Some(current) = current {
         current.trace = trace;

@@ -112,6 +112,11 @@ impl Current {
         let _ = self.deadline.moment();
     }
 
+    /// What it is traced by, for as long as a part of it runs.
+    pub(crate) fn take_trace(current: &mut Option<Box<Self>>) -> Trace {
+        current.as_mut().map(|current| std::mem::take(&mut current.trace)).unwrap_or_default()
+    }
+
     /// Ends the turn. Returns what it has left, and the actor that it was one of.
     pub(crate) fn end(mut self: Box<Self>) -> Remains {
         let (writes, outputs, failures) = (self.writes.take(), std::mem::take(&mut self.outputs), self.failures);

@@ -107,7 +107,7 @@ impl<'c, T: Actor> Held<'c, T> {
             }
         }
         let spoilt = self.object.take();
-        self.cell.let_go(|| drop(spoilt));
+        self.cell.let_go(spoilt);
     }
 
     /// Gives the actor back. True if somebody waits for it.
@@ -183,7 +183,7 @@ impl<'c, T: Actor> Held<'c, T> {
             let stale = inner.object.take();
             drop(inner);
             // Outside of the lock, because it runs code of others, and before anybody can make the next one.
-            cell.let_go(|| drop(stale));
+            cell.let_go(stale);
             inner = cell.inner.lock();
         }
         self.release(inner, running)

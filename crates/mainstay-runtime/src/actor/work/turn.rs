@@ -13,9 +13,7 @@ use mainstay_state::actor::ActorWrites;
 
 use super::answers::{known_answer, record_answer};
 use super::making::{activate, restore};
-use super::{
-    Followers, Moving, ended, gather, missing, panicked_when, poll_caught, poll_on_stage, submit, turn_failed,
-};
+use super::{Followers, Moving, ended, gather, missing, panicked_when, poll_on_stage, submit, turn_failed};
 use crate::actor::cell::{Held, Object};
 use crate::actor::deletion;
 use crate::actor::gate::{self, Hold, Output};
@@ -42,8 +40,8 @@ pub(super) struct ActorTurn<'c, T: Actor> {
     writes: Option<Box<ActorWrites>>,
 }
 
-/// What a method left behind: the object and its outcome, or the text of its panic.
-pub(super) type Left<T, R> = Result<(Object<T>, Result<R>), String>;
+/// What a method left behind: its outcome, or the text of its panic.
+pub(super) type Left<R> = Result<Result<R>, String>;
 
 /// The end of a turn that takes some waiting.
 pub(super) type Ending<R> = Pin<Box<dyn Future<Output = Finished<R>> + Send>>;
@@ -105,7 +103,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         }
         if !self.held.is_fresh() {
             let site = self.held.site().clone();
-            let trace = self.current.as_mut().map(|current| std::mem::take(&mut current.trace)).unwrap_or_default();
+            let trace = Current::take_trace(&mut self.current);
             let activated = {
                 let mut activation = pin!(activating(&site, activate(&mut self.held)));
                 poll_fn(|cx| trace.within(|| activation.as_mut().poll(cx))).await
@@ -138,38 +136,28 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         }
     }
 
-    /// Polls the method. One that has panicked is not polled again, and the object that it has seen goes with it.
-    pub(super) fn poll<R, F>(&mut self, room: &mut Room<F>, cx: &mut Context<'_>) -> Poll<Left<T, R>>
-    where
-        F: Future<Output = (Object<T>, Result<R>)> + 'static,
-    {
-        let Self { watch, current, .. } = self;
-        poll_caught(|| poll_on_stage(watch, current, Pin::new(room), cx))
+    /// Polls the method.
+    pub(super) fn poll<F: Future>(&mut self, running: Pin<&mut F>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        poll_on_stage(&mut self.watch, &mut self.current, running, cx)
     }
 
     /// Goes on with a turn whose method was polled.
     pub(super) fn go_on<R, F>(
         mut self,
-        polled: Poll<Left<T, R>>,
-        mut room: Room<F>,
+        polled: Poll<(Object<T>, Left<R>)>,
+        room: Room<F>,
         cx: &mut Context<'_>,
     ) -> Progress<R::Reply>
     where
         R: Outcome,
-        F: Future<Output = (Object<T>, Result<R>)> + Send + 'static,
+        F: Future<Output = (Object<T>, Left<R>)> + Send + 'static,
     {
-        let left = match polled {
-            Poll::Ready(left) => left,
-            Poll::Pending => {
-                self.waits(cx);
-                return Progress::Moving(Box::pin(Moving { room, ending: None, turn: self.hand_over() }));
-            }
+        let Poll::Ready((object, left)) = polled else {
+            self.waits(cx);
+            return Progress::Moving(Box::pin(Moving { room, ending: None, turn: self.hand_over() }));
         };
-        if left.is_err() {
-            self.held.cell().let_go(|| room.clear());
-        }
         room.vacate(self.method);
-        match self.end_at_once(left, cx) {
+        match self.end_at_once(object, left, cx) {
             Ok(finished) => Progress::Finished(finished),
             Err(ending) => {
                 let mut turn = self.hand_over();
@@ -181,16 +169,14 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     /// Ends the turn, if that takes no waiting: what it has changed is sealed, and those who wait get theirs.
     pub(super) fn end_at_once<R: Outcome>(
         &mut self,
-        left: Left<T, R>,
+        object: Object<T>,
+        left: Left<R>,
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
         self.watch.ended(self.held.site());
         let Remains { site, writes: changes, outputs, failures, key } = ended(self.current.take());
         self.held.lent = site;
-        let left = left.map(|(object, outcome)| {
-            self.held.object = Some(object);
-            outcome
-        });
+        self.held.object = Some(object);
         let (answer, is_success) = match left {
             Ok(Ok(outcome)) => {
                 let is_success = outcome.is_success();
