@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Once};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id};
@@ -45,6 +45,10 @@ impl Seen {
 impl Captured {
     /// Captures until the guard is dropped, what is at this level or above.
     pub(crate) fn start(level: Level) -> (Self, tracing::subscriber::DefaultGuard) {
+        static EVERYTHING: Once = Once::new();
+        // Whether anybody wants an event or a span is found out when it first happens, by whoever listens on that thread if
+        // there is one listener only: a thread of the tests beside this one would answer for it.
+        EVERYTHING.call_once(|| tracing::subscriber::set_global_default(tracing_subscriber::registry()).unwrap());
         let captured = Self::default();
         let filter = tracing_subscriber::filter::LevelFilter::from_level(level);
         let subscriber = tracing_subscriber::registry().with(filter).with(captured.clone());
