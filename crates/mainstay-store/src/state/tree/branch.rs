@@ -39,10 +39,14 @@ impl Branch {
         branch
     }
 
-    /// The child in which a key is, if it is there.
     #[inline]
-    pub(super) fn child(&self, key: &[u8]) -> &Node {
-        &self.children[self.place(key)]
+    pub(super) fn children(&self) -> &[Node] {
+        &self.children
+    }
+
+    #[inline]
+    pub(super) fn children_mut(&mut self) -> &mut [Node] {
+        &mut self.children
     }
 
     pub(super) fn only_child(&self) -> Option<&Node> {
@@ -52,6 +56,7 @@ impl Branch {
         }
     }
 
+    /// The child in which a key is, if it is there.
     #[inline]
     pub(super) fn child_mut(&mut self, key: &[u8]) -> &mut Node {
         let place = self.place(key);
@@ -126,7 +131,7 @@ impl Branch {
 
     /// The number of the child in which a key is, if it is there: that of the starts that do not lie behind it.
     #[inline]
-    fn place(&self, key: &[u8]) -> usize {
+    pub(super) fn place(&self, key: &[u8]) -> usize {
         let Some(first) = self.starts.first() else { return 0 };
         let Some((own, rest)) = key.split_at_checked(self.common) else {
             return self.starts.partition_point(|start| **start <= *key);

@@ -12,12 +12,15 @@ pub(super) const LEAF_ENTRIES_MAX: usize = 32;
 const LEAF_ENTRIES_MIN: usize = LEAF_ENTRIES_MAX / 4;
 
 /// Entries side by side, in the order of their keys.
+///
+/// What every search looks at comes first, beside what counts who has the leaf.
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 pub(super) struct Leaf {
-    /// How many of the places are used, from the first on.
-    len: u8,
     /// A byte of the hash of each key: what differs there is another key.
     tags: [u8; LEAF_ENTRIES_MAX],
+    /// How many of the places are used, from the first on.
+    len: u8,
     entries: [Entry; LEAF_ENTRIES_MAX],
 }
 
@@ -31,8 +34,19 @@ struct Entry {
 
 impl Leaf {
     #[inline]
-    pub(super) fn get(&self, key: &[u8]) -> Option<&Value> {
-        self.find(key).map(|place| &self.entries[place].value)
+    pub(super) fn value(&self, place: usize) -> &Value {
+        &self.entries[place].value
+    }
+
+    #[inline]
+    pub(super) fn value_mut(&mut self, place: usize) -> Option<&mut Value> {
+        self.entries.get_mut(place).map(|entry| &mut entry.value)
+    }
+
+    /// Whether a key is at a place.
+    #[inline]
+    pub(super) fn has_at(&self, place: usize, key: &Key) -> bool {
+        self.used().get(place).is_some_and(|entry| entry.key == *key)
     }
 
     #[inline]

@@ -6,6 +6,7 @@
 
 mod branch;
 mod leaf;
+mod way;
 
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use super::value::Value;
 use super::{Key, KeyRange, Order};
 use branch::Branch;
 use leaf::Leaf;
+use way::{LAST_WAY, Way};
 
 /// The map. A clone never changes with the original.
 #[derive(Debug, Clone)]
@@ -49,11 +51,24 @@ impl Default for Tree {
 impl Tree {
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Value> {
+        let mut way = Way::default();
         let mut node = &self.root;
         loop {
             match node {
-                Node::Branch(branch) => node = branch.child(key),
-                Node::Leaf(leaf) => return leaf.get(key),
+                Node::Branch(branch) => {
+                    let place = branch.place(key);
+                    way.push(place);
+                    node = &branch.children()[place];
+                }
+                Node::Leaf(leaf) => {
+                    // Whoever is going to change the entry asks for this next: fetched with the rest, it is not waited for
+                    // later, when others are kept from the tree.
+                    std::hint::black_box(Arc::strong_count(leaf));
+                    let place = leaf.find(key)?;
+                    way.push(place);
+                    LAST_WAY.set(way);
+                    return Some(leaf.value(place));
+                }
             }
         }
     }
@@ -61,6 +76,12 @@ impl Tree {
     /// Sets a key, and returns what it had.
     #[inline]
     pub(crate) fn insert(&mut self, key: Key, value: Value) -> Option<Value> {
+        let way = LAST_WAY.take();
+        if self.leads_to(way, &key)
+            && let Some(at) = self.value_at(way)
+        {
+            return Some(std::mem::replace(at, value));
+        }
         let mut node = &mut self.root;
         loop {
             match node {
@@ -76,6 +97,32 @@ impl Tree {
                 }
             }
         }
+    }
+
+    /// Whether a way leads to the entry of a key.
+    #[inline]
+    fn leads_to(&self, way: Way, key: &Key) -> bool {
+        let Some((last, steps)) = way.steps() else { return false };
+        let mut node = &self.root;
+        for step in steps {
+            let Node::Branch(branch) = node else { return false };
+            let Some(child) = branch.children().get(usize::from(*step)) else { return false };
+            node = child;
+        }
+        matches!(node, Node::Leaf(leaf) if leaf.has_at(usize::from(*last), key))
+    }
+
+    /// The value at the end of a way that [leads](Tree::leads_to) to one.
+    #[inline]
+    fn value_at(&mut self, way: Way) -> Option<&mut Value> {
+        let (last, steps) = way.steps()?;
+        let mut node = &mut self.root;
+        for step in steps {
+            let Node::Branch(branch) = node else { return None };
+            node = Arc::make_mut(branch).children_mut().get_mut(usize::from(*step))?;
+        }
+        let Node::Leaf(leaf) = node else { return None };
+        Arc::make_mut(leaf).value_mut(usize::from(*last))
     }
 
     /// Sets a key that is not there, where nodes must be cut.
@@ -122,13 +169,16 @@ impl Source for Tree {
         entries_max: usize,
         batch: &mut VecDeque<(Bytes, Bytes)>,
     ) -> Result<()> {
-        let mut left = entries_max;
+        let (mut left, mut outcome) = (entries_max, Ok(()));
         self.visit(range.as_bounds(), order, |key, value| {
-            batch.push_back((Bytes::copy_from_slice(key), value.to_bytes()));
+            match value.to_bytes() {
+                Ok(value) => batch.push_back((Bytes::copy_from_slice(key), value)),
+                Err(error) => outcome = Err(error),
+            }
             left = left.saturating_sub(1);
-            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if left == 0 || outcome.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        Ok(())
+        outcome
     }
 }
 
