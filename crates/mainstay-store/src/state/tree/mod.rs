@@ -1,8 +1,9 @@
 //! An ordered map in memory whose clones cost one reference: what the store in memory keeps its state in.
 //!
 //! A tree of nodes that are shared between clones and changed in place where nobody shares them. Most of the time of a
-//! lookup in a large map is memory that is not in a cache, so a leaf is laid out to touch little of it: a byte of each key's
-//! hash says where to look, and a key and its value are side by side. The upper nodes are few and stay in a cache.
+//! lookup in a large map is memory that is not in a cache, so little of it is touched: a byte of each key's hash, which stands
+//! in the node above as well, says where in a leaf to look, and a key and its value are side by side. The upper nodes are
+//! few and stay in a cache.
 
 mod branch;
 mod leaf;
@@ -22,7 +23,7 @@ use super::cursor::Source;
 use super::value::Value;
 use super::{Key, KeyRange, Order};
 use branch::Branch;
-use leaf::Leaf;
+use leaf::{Leaf, Tags};
 use way::{LAST_WAY, Way};
 
 /// The map. A clone never changes with the original.
@@ -53,18 +54,23 @@ impl Tree {
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Value> {
         let mut way = Way::default();
         let mut node = &self.root;
+        let mut tags = None;
         loop {
             match node {
                 Node::Branch(branch) => {
                     let place = branch.place(key);
                     way.push(place);
                     node = &branch.children()[place];
+                    tags = Some(branch.tags(place));
                 }
                 Node::Leaf(leaf) => {
                     // Whoever is going to change the entry asks for this next: fetched with the rest, it is not waited for
                     // later, when others are kept from the tree.
                     std::hint::black_box(Arc::strong_count(leaf));
-                    let place = leaf.find(key)?;
+                    let place = match tags {
+                        Some(tags) => leaf.find_by(tags, key)?,
+                        None => leaf.find(key)?,
+                    };
                     way.push(place);
                     LAST_WAY.set(way);
                     return Some(leaf.value(place));
@@ -90,10 +96,8 @@ impl Tree {
                     let leaf = Arc::make_mut(leaf);
                     match leaf.find(&key) {
                         Some(place) => return Some(leaf.replace(place, value)),
-                        None if leaf.is_full() => return self.insert_new(key, value),
-                        None => leaf.insert_new(key, value),
+                        None => return self.insert_new(key, value),
                     }
-                    return None;
                 }
             }
         }
@@ -125,8 +129,7 @@ impl Tree {
         Arc::make_mut(leaf).value_mut(usize::from(*last))
     }
 
-    /// Sets a key that is not there, where nodes must be cut.
-    #[cold]
+    /// Sets a key that is not there.
     fn insert_new(&mut self, key: Key, value: Value) -> Option<Value> {
         if let Some((start, second)) = self.root.insert_new(key, value, true) {
             let first = std::mem::replace(&mut self.root, Node::Leaf(Arc::default()));
@@ -189,6 +192,14 @@ impl Node {
         match self {
             Node::Leaf(leaf) => Arc::make_mut(leaf).insert_or_split(key, value, is_last),
             Node::Branch(branch) => Arc::make_mut(branch).insert_new(key, value, is_last),
+        }
+    }
+
+    /// The tags of a leaf; nothing of a branch.
+    fn tags(&self) -> Tags {
+        match self {
+            Node::Leaf(leaf) => leaf.tags(),
+            Node::Branch(_) => Tags::default(),
         }
     }
 
