@@ -111,6 +111,15 @@ async fn whoever_opens_a_watch_while_the_first_waits_waits_too() {
         assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", Some(2), 3)]);
     }
 
+    // That of another collection does not wait for those of this one, but for its own.
+    let others: Ages = state.collection("others").await.unwrap();
+    let mut tx = state.begin();
+    others.set(&mut tx, "anna".into(), 1).await.unwrap();
+    let mut other_watch = Box::pin(others.watch());
+    assert!(futures_util::poll!(&mut other_watch).is_pending());
+    tx.commit().await.unwrap();
+    other_watch.await.unwrap();
+
     // Once there is a watch, another one waits for nobody.
     let mut tx = state.begin();
     ages.set(&mut tx, "anna".into(), 4).await.unwrap();
