@@ -176,25 +176,18 @@ async fn second_read(mut turns: Turns) -> Outcome<()> {
     Ok(())
 }
 
-/// A value as a transaction commits it: encoded already, and kept as it is.
-struct Encoded(Vec<u8>);
-
-impl Object for Encoded {
-    fn bytes(&self) -> &[u8] {
-        &self.0
-    }
-}
-
 /// The partition by itself, with keys and values as long as those of the records.
 fn commit(folder: &Path, keys: &Arc<[String]>, count: u64) -> Outcome<f64> {
     let (keys, mut order) = (keys.clone(), Shuffled::of_caller(0, 1, keys.len()));
     runtime()?.block_on(async {
         let node = Node::start(folder, Level::None, &[]).await?;
         let partition = node.partition.clone();
-        let value: Arc<dyn Object> = Arc::new(Encoded(contract::encode(&Record::new(0))?));
+        // A value as a transaction commits it: kept as it is.
+        let len = 1 + contract::encode(&Record::new(0))?.len() as u32;
+        let object = Object { value: Arc::new(Record::new(0)), head: 0x10, len };
         let put = async move |number: usize| {
             let mut batch = partition.batch();
-            batch.put_object(&stored_key(&keys[number])?, value.clone());
+            batch.put_object(&stored_key(&keys[number])?, object.clone())?;
             Outcome::Ok(partition.commit(batch).await?)
         };
         for number in 0..order.len() {

@@ -1,7 +1,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use mainstay_core::SequenceNumber;
+use mainstay_core::{Result, SequenceNumber};
 use mainstay_store::state::WriteBatch;
 
 use crate::object_put::ObjectPut;
@@ -40,11 +40,14 @@ impl History {
     }
 
     /// Adds the newest commit and lets go of the oldest ones above the limit.
-    pub(crate) fn push(&mut self, number: SequenceNumber, batches: &[WriteBatch], objects: &[ObjectPut]) {
+    ///
+    /// # Errors
+    /// What encoding an object fails with; nothing is added then.
+    pub(crate) fn push(&mut self, number: SequenceNumber, batches: &[WriteBatch], objects: &[ObjectPut]) -> Result<()> {
         // Their keys have their prefix already.
         let mut others = WriteBatch::new();
-        for put in objects.iter().filter(|put| !put.is_written) {
-            others.put(&put.key, put.object.bytes());
+        for (key, object) in objects {
+            others.put(key, &object.to_bytes()?);
         }
         let batches = batches.iter().chain(Some(&others)).filter(|batch| !batch.is_empty());
         let batches: Vec<Bytes> = batches.map(|batch| Bytes::copy_from_slice(batch.as_bytes())).collect();
@@ -57,6 +60,7 @@ impl History {
             self.bytes -= oldest.bytes;
             self.before = oldest.number;
         }
+        Ok(())
     }
 
     /// The commits after a number, in order.
@@ -85,16 +89,16 @@ mod tests {
         let mut history = History::after(SequenceNumber(4));
         assert_eq!((history.before(), numbers(&history, 4)), (SequenceNumber(4), vec![]));
         for number in 5..25 {
-            history.push(SequenceNumber(number), &[batch(HISTORY_BYTES_MAX / 10)], &[]);
+            history.push(SequenceNumber(number), &[batch(HISTORY_BYTES_MAX / 10)], &[]).unwrap();
             assert!(history.bytes <= HISTORY_BYTES_MAX);
         }
         let before = history.before().0;
         assert!(before > 10, "20 tenths do not fit");
         assert_eq!(numbers(&history, before), (before + 1..25).collect::<Vec<_>>());
         assert_eq!(numbers(&history, 23), [24]);
-        history.push(SequenceNumber(25), &[batch(2 * HISTORY_BYTES_MAX)], &[]);
+        history.push(SequenceNumber(25), &[batch(2 * HISTORY_BYTES_MAX)], &[]).unwrap();
         assert_eq!((history.before().0, numbers(&history, 24)), (24, vec![25]));
-        history.push(SequenceNumber(26), &[batch(1), batch(2)], &[]);
+        history.push(SequenceNumber(26), &[batch(1), batch(2)], &[]).unwrap();
         assert_eq!((history.before().0, numbers(&history, 25)), (25, vec![26]));
         assert_eq!(history.since(SequenceNumber(25)).map(|(_, batches)| batches.len()).sum::<usize>(), 2);
     }

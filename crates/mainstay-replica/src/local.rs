@@ -12,7 +12,7 @@ use crate::changes::too_old;
 use crate::claim::Claims;
 use crate::committer::{not_primary, stopped, too_large};
 use crate::history::History;
-use crate::object_put::{ObjectPut, ObjectPuts};
+use crate::object_put::{ObjectPut, ObjectPuts, object_put_bytes};
 use crate::standing::{Role, Standing};
 
 /// There is one primary for as long as the node lives, and so one epoch.
@@ -95,21 +95,23 @@ impl LocalSet {
             return Err(not_primary(self.id, self.standing().primary));
         }
         let bytes = batches.iter().map(WriteBatch::bytes).sum::<usize>();
-        let bytes = bytes + objects.iter().map(ObjectPut::bytes).sum::<usize>();
+        let bytes = bytes + objects.iter().map(object_put_bytes).sum::<usize>();
         if bytes > self.commit_bytes_max {
             return Err(too_large(bytes, self.commit_bytes_max));
         }
         let mut is_followed = false;
-        let number = self.store.append(
-            |number| batches.iter().flat_map(move |batch| batch.stamped(number)),
-            objects,
-            |number, objects| {
-                is_followed = self.followed.load(Ordering::Relaxed);
-                if is_followed && let Some(history) = &mut *self.history.lock() {
-                    history.push(SequenceNumber(number), batches, objects);
-                }
-            },
-        )?;
+        let first = |number, objects: &[ObjectPut]| {
+            is_followed = self.followed.load(Ordering::Relaxed);
+            if is_followed && let Some(history) = &mut *self.history.lock() {
+                history.push(SequenceNumber(number), batches, objects)?;
+            }
+            Ok(())
+        };
+        let number = if batches.is_empty() {
+            self.store.append_objects(objects, first)?
+        } else {
+            self.store.append(|number| batches.iter().flat_map(move |batch| batch.stamped(number)), objects, first)?
+        };
         if is_followed {
             self.wake.notify_waiters();
         }

@@ -12,7 +12,7 @@ use crate::claim::Claim;
 use crate::command::last_sequence_number;
 use crate::committer::Commit;
 use crate::local::LocalSet;
-use crate::object_put::{ObjectPut, ObjectPuts};
+use crate::object_put::{ObjectPuts, object_put_bytes};
 use crate::replica::Replica;
 use crate::standing::Standing;
 
@@ -79,28 +79,17 @@ impl Batch {
         self
     }
 
-    /// Sets a key to the bytes of an object. On level none the object itself is kept, and [`Partition::held`] returns it; then
-    /// it comes after all other changes of the batch.
-    pub fn put_object(&mut self, key: &[u8], object: Arc<dyn Object>) -> &mut Self {
+    /// Sets a key to an object. On level none the object itself is kept, and [`Partition::held`] returns it; then it comes after
+    /// all other changes of the batch.
+    ///
+    /// # Errors
+    /// On other levels, what encoding it fails with.
+    pub fn put_object(&mut self, key: &[u8], object: Object) -> Result<&mut Self> {
         if self.set.level != Level::None {
-            return self.put(key, object.bytes());
+            return Ok(self.put(key, &object.to_bytes()?));
         }
-        self.push_object(key, object, false)
-    }
-
-    /// On level none, keeps the object to whose bytes this batch [sets](Batch::put) a key. For those who follow, the change is
-    /// where it was put, and not after all others.
-    pub fn keep_object(&mut self, key: &[u8], object: Arc<dyn Object>) -> &mut Self {
-        if self.set.level != Level::None {
-            return self;
-        }
-        self.push_object(key, object, true)
-    }
-
-    fn push_object(&mut self, key: &[u8], object: Arc<dyn Object>, is_written: bool) -> &mut Self {
-        let key = Key::concat(&[&prefix(self.partition), key]);
-        self.objects.push(ObjectPut { key, object, is_written });
-        self
+        self.objects.push((Key::concat(&[&prefix(self.partition), key]), object));
+        Ok(self)
     }
 
     /// Removes a key; one that is not there is fine.
@@ -149,7 +138,7 @@ impl Batch {
     /// The bytes that this adds to the log.
     pub fn bytes(&self) -> usize {
         let writes = self.writes.as_ref().map_or(0, WriteBatch::bytes);
-        writes + self.objects.iter().map(ObjectPut::bytes).sum::<usize>()
+        writes + self.objects.iter().map(object_put_bytes).sum::<usize>()
     }
 }
 
@@ -311,8 +300,8 @@ impl Partition {
         }
     }
 
-    /// What the objects of all partitions of this one's set count for in memory: their bytes twice over, and a fixed amount
-    /// for each.
+    /// What the objects of all partitions of this one's set count for in memory: twice the bytes that they are encoded to, and
+    /// a fixed amount for each.
     pub fn object_bytes(&self) -> u64 {
         match &self.backing {
             Backing::Local(local) => local.store().object_bytes(),

@@ -22,7 +22,7 @@ struct ByBytes;
 impl Weighter<Key, Entry> for ByBytes {
     fn weight(&self, key: &Key, entry: &Entry) -> u64 {
         // The decoded value is taken to be as large as the encoded one.
-        ENTRY_OVERHEAD_BYTES + key.len() as u64 + 2 * entry.raw.len() as u64
+        ENTRY_OVERHEAD_BYTES + key.len() as u64 + 2 * entry.len() as u64
     }
 }
 

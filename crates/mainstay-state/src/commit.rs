@@ -9,7 +9,8 @@ use crate::transaction::Transaction;
 /// A commit on its way. If nobody waits for it any more it goes on by itself: its locks must not be released before it
 /// is known what became of it, or others would overwrite what they have not seen.
 pub(crate) struct Committing {
-    on_its_way: Option<OnItsWay>,
+    /// In a place of its own: the future that waits for it is moved about, also by those who commit at once.
+    on_its_way: Option<Box<OnItsWay>>,
 }
 
 struct OnItsWay {
@@ -22,7 +23,7 @@ impl Committing {
         transaction: Transaction,
         outcome: Pin<Box<dyn Future<Output = Result<SequenceNumber>> + Send>>,
     ) -> Self {
-        Self { on_its_way: Some(OnItsWay { transaction, outcome }) }
+        Self { on_its_way: Some(Box::new(OnItsWay { transaction, outcome })) }
     }
 }
 
@@ -45,7 +46,7 @@ impl Drop for Committing {
         {
             // Without a runtime there is nobody left who could be misled.
             task::spawn(async move {
-                let OnItsWay { mut transaction, outcome } = commit;
+                let OnItsWay { mut transaction, outcome } = *commit;
                 let outcome = outcome.await;
                 transaction.conclude(outcome.is_ok());
             });

@@ -1,9 +1,9 @@
 use std::any::Any;
-use std::ops::Deref;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mainstay_core::contract::{Limits, Unknown};
+use mainstay_core::contract::{Encodable, Limits, Unknown};
 use mainstay_core::time::{self, WallTime};
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_replica::Object;
@@ -17,27 +17,24 @@ pub(crate) trait Value: Serialize + DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Value for T {}
 
-/// An entry as it is stored, and its value. Cheap to clone, and one pointer wide: it goes from hand to hand.
+/// An entry as it is stored, and its value. Cheap to clone: it goes from hand to hand.
 #[derive(Clone)]
-pub(crate) struct Entry {
-    parts: Arc<Parts>,
+pub(crate) enum Entry {
+    /// A value that does not expire, and all of which its type knows. Nobody has its bytes, of which there are `len`: it is
+    /// encoded again where they are wanted. So a store in memory has one allocation for it, and a change makes one.
+    Plain { value: Arc<dyn Encodable>, len: u32 },
+    /// Any other.
+    Stored(Arc<Stored>),
 }
 
-/// What an [`Entry`] gives to those who have it.
-pub(crate) struct Parts {
-    /// As it is stored.
-    pub(crate) raw: Bytes,
-    pub(crate) expires: Option<WallTime>,
+/// An entry with the bytes that are stored.
+pub(crate) struct Stored {
+    raw: Bytes,
+    expires: Option<WallTime>,
     /// What the value's type does not know of what is stored.
     unknown: Option<Arc<Unknown>>,
     /// The value, of whatever type it was last read or written as.
     value: Arc<dyn Any + Send + Sync>,
-}
-
-impl Object for Parts {
-    fn bytes(&self) -> &[u8] {
-        &self.raw
-    }
 }
 
 /// The first byte of a stored entry: the version in the upper half, what follows in the lower.
@@ -47,14 +44,6 @@ const EXPIRY_BYTES: usize = 8;
 
 const LIMITS: Limits = Limits { bytes_max: VALUE_BYTES_MAX, ..Limits::DEFAULT };
 
-impl Deref for Entry {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.parts
-    }
-}
-
 impl Entry {
     fn new(
         raw: Bytes,
@@ -62,14 +51,16 @@ impl Entry {
         unknown: Option<Arc<Unknown>>,
         value: Arc<dyn Any + Send + Sync>,
     ) -> Self {
-        Self { parts: Arc::new(Parts { raw, expires, unknown, value }) }
+        Self::Stored(Arc::new(Stored { raw, expires, unknown, value }))
     }
 
-    /// Writes a value. What `replaced` holds that the value's type does not know is kept.
+    /// Writes a value. What `replaced` holds that the value's type does not know is kept. `is_kept` says whether the store
+    /// is to keep values of so many bytes as they are.
     pub(crate) fn encode<V: Value>(
         value: Arc<V>,
         expires: Option<WallTime>,
         replaced: Option<&Unknown>,
+        is_kept: impl FnOnce(usize) -> bool,
     ) -> Result<Self> {
         SCRATCH.with_borrow_mut(|bytes| {
             bytes.clear();
@@ -84,18 +75,30 @@ impl Entry {
                 None => LIMITS.encode_into(bytes, &*value).map(|()| None),
                 Some(replaced) => LIMITS.encode_keeping_into(bytes, &*value, replaced).map(kept),
             };
-            let raw = Bytes::copy_from_slice(bytes);
+            let entry = match unknown {
+                Err(error) => Err(error),
+                Ok(None) if expires.is_none() && is_kept(bytes.len()) => {
+                    // At most VALUE_BYTES_MAX and one.
+                    Ok(Self::Plain { value, len: bytes.len() as u32 })
+                }
+                Ok(unknown) => Ok(Self::new(Bytes::copy_from_slice(bytes), expires, unknown, value)),
+            };
             // One huge value does not stay in every thread's memory.
             bytes.shrink_to(SCRATCH_BYTES_MAX);
-            Ok(Self::new(raw, expires, unknown?, value))
+            entry
         })
     }
 
     /// Reads a value.
     pub(crate) fn decode<V: Value>(raw: Bytes) -> Result<Self> {
-        let (expires, payload) = split(&raw)?;
+        let (value, expires, unknown) = Self::decode_parts::<V>(&raw)?;
+        Ok(Self::new(raw, expires, unknown, Arc::new(value)))
+    }
+
+    fn decode_parts<V: Value>(raw: &[u8]) -> Result<(V, Option<WallTime>, Option<Arc<Unknown>>)> {
+        let (expires, payload) = split(raw)?;
         let (value, unknown) = LIMITS.decode_keeping::<V>(payload)?;
-        Ok(Self::new(raw, expires, kept(unknown), Arc::new(value)))
+        Ok((value, expires, kept(unknown)))
     }
 
     /// Reads a value that is not going to be changed.
@@ -109,51 +112,99 @@ impl Entry {
         Ok(Self::new(raw, expires, None, Arc::new(Opaque)))
     }
 
-    /// What a store in memory keeps of it: all.
-    pub(crate) fn object(&self) -> Arc<dyn Object> {
-        self.parts.clone()
+    /// How many bytes are stored.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Plain { len, .. } => *len as usize,
+            Self::Stored(stored) => stored.raw.len(),
+        }
     }
 
-    /// The entry that [`object`](Entry::object) gave; `None` for one of somebody else.
-    pub(crate) fn of_object(object: Arc<dyn Object>) -> Option<Self> {
-        let object: Arc<dyn Any + Send + Sync> = object;
-        object.downcast().ok().map(|parts| Self { parts })
+    /// What is stored.
+    ///
+    /// # Errors
+    /// What encoding it fails with, although it could be encoded when it was written.
+    pub(crate) fn raw(&self) -> Result<Cow<'_, [u8]>> {
+        match self {
+            Self::Plain { value, len } => Ok(Cow::Owned(plain(value, *len).to_bytes()?.into())),
+            Self::Stored(stored) => Ok(Cow::Borrowed(&stored.raw)),
+        }
+    }
+
+    pub(crate) fn expires(&self) -> Option<WallTime> {
+        match self {
+            Self::Plain { .. } => None,
+            Self::Stored(stored) => stored.expires,
+        }
+    }
+
+    /// What a store in memory keeps, if it is to keep more than bytes.
+    pub(crate) fn object(&self) -> Option<Object> {
+        match self {
+            Self::Plain { value, len } => Some(plain(value, *len)),
+            Self::Stored(_) => None,
+        }
+    }
+
+    /// The entry that [`object`](Entry::object) gave.
+    pub(crate) fn of_object(object: Object) -> Result<Self> {
+        match object {
+            Object { value, head: PLAIN, len } => Ok(Self::Plain { value, len }),
+            // Of somebody else.
+            other => Self::opaque(other.to_bytes()?),
+        }
+    }
+
+    /// The value, of whatever type it was last read or written as.
+    fn any(&self) -> &(dyn Any + Send + Sync) {
+        match self {
+            Self::Plain { value, .. } => &**value,
+            Self::Stored(stored) => &*stored.value,
+        }
     }
 
     /// The value, decoded again if it was last used as another version of its type.
     pub(crate) fn value<V: Value>(&self) -> Result<Arc<V>> {
-        if let Ok(value) = self.value.clone().downcast::<V>() {
-            return Ok(value);
+        let value: Arc<dyn Any + Send + Sync> = match self {
+            Self::Plain { value, .. } => value.clone(),
+            Self::Stored(stored) => stored.value.clone(),
+        };
+        match value.downcast::<V>() {
+            Ok(value) => Ok(value),
+            Err(_) => Ok(Arc::new(Self::decode_parts::<V>(&self.raw()?)?.0)),
         }
-        let decoded = Self::decode::<V>(self.raw.clone())?;
-        decoded.value.clone().downcast::<V>().map_err(|_| Error::fatal("a value is not of the type it was decoded as"))
     }
 
     /// A copy of the value, to be changed.
     pub(crate) fn copy<V: Value + Clone>(&self) -> Result<V> {
-        match self.value.downcast_ref::<V>() {
+        match self.any().downcast_ref::<V>() {
             Some(value) => Ok(value.clone()),
-            None => self.value::<V>().map(|value| V::clone(&value)),
+            None => Ok(Self::decode_parts::<V>(&self.raw()?)?.0),
         }
     }
 
     /// What a new value of type `V` must keep of this one.
     pub(crate) fn unknown<V: Value>(&self) -> Result<Option<Arc<Unknown>>> {
-        if self.value.is::<V>() {
-            return Ok(self.unknown.clone());
+        match self {
+            _ if !self.any().is::<V>() => Ok(Self::decode_parts::<V>(&self.raw()?)?.2),
+            Self::Plain { .. } => Ok(None),
+            Self::Stored(stored) => Ok(stored.unknown.clone()),
         }
-        Ok(Self::decode::<V>(self.raw.clone())?.unknown.clone())
     }
 
     /// Whether it is there for those who read now.
     pub(crate) fn is_live(&self) -> bool {
         // Most entries never expire, and then nobody asks what time it is.
-        self.expires.is_none_or(|at| at > time::wall())
+        self.expires().is_none_or(|at| at > time::wall())
     }
 
     pub(crate) fn has_expired(&self, now: WallTime) -> bool {
-        self.expires.is_some_and(|at| at <= now)
+        self.expires().is_some_and(|at| at <= now)
     }
+}
+
+fn plain(value: &Arc<dyn Encodable>, len: u32) -> Object {
+    Object { value: value.clone(), head: PLAIN, len }
 }
 
 /// Stands for a value that was not decoded.

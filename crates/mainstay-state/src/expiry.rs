@@ -161,7 +161,7 @@ async fn remove(state: &StateManager, places: &[Bytes]) -> Result<usize> {
             continue;
         }
         match tx.opaque_entry(&key)? {
-            Some(stored) if stored.expires == Some(at) => tx.writes.put(key, Some(stored), None)?,
+            Some(stored) if stored.expires() == Some(at) => tx.writes.put(key, Some(stored), None)?,
             // It was replaced, or removed.
             _ => tx.put_record(Key::from(&place[..]), None),
         }

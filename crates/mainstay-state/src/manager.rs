@@ -63,10 +63,14 @@ pub(crate) struct Shared {
     /// Level none keeps no log: whoever watches it asks for the old values to be carried along.
     pub(crate) history: AtomicBool,
     pub(crate) expiry: Arc<Expiry>,
-    next_transaction: AtomicU64,
+    next_transaction: NextTransaction,
     /// Two who keep locks of one partition would not know of each other's.
     _claim: Claim,
 }
+
+/// On cache lines of its own: every transaction changes it, and reads what would stand beside it.
+#[repr(align(128))]
+struct NextTransaction(AtomicU64);
 
 impl fmt::Debug for StateManager {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,7 +107,7 @@ impl StateManager {
             history: AtomicBool::new(partition.level() != Level::None),
             expiry: Arc::default(),
             options,
-            next_transaction: AtomicU64::new(1),
+            next_transaction: NextTransaction(AtomicU64::new(1)),
             partition,
             _claim: claim,
         };
@@ -113,8 +117,9 @@ impl StateManager {
     }
 
     /// Begins a transaction. Dropping it undoes it.
+    #[inline]
     pub fn begin(&self) -> Transaction {
-        let id = TransactionId(self.shared.next_transaction.fetch_add(1, Ordering::Relaxed));
+        let id = TransactionId(self.shared.next_transaction.0.fetch_add(1, Ordering::Relaxed));
         Transaction::new(self.shared.clone(), id)
     }
 
@@ -181,9 +186,9 @@ impl Shared {
         self.history.load(Ordering::Relaxed)
     }
 
-    /// Whether the store is to keep values of so many bytes decoded, in the place of the cache.
+    /// Whether the store may keep values of so many bytes as they are, in the place of the cache.
     pub(crate) fn has_room_for(&self, bytes: usize) -> bool {
-        self.is_local && self.partition.object_bytes().saturating_add(bytes as u64) <= self.options.cache_bytes
+        self.partition.object_bytes().saturating_add(bytes as u64) <= self.options.cache_bytes
     }
 
     /// The state as of now.

@@ -17,8 +17,8 @@ pub struct StateOptions {
     pub lock_timeout: Duration,
     /// The most bytes of values that are kept decoded, for reads that cost no decoding.
     ///
-    /// On level none, where all state is in memory, values are kept decoded beside their bytes as long as those of all
-    /// partitions that share a set count for less than this; the last values read of the others are kept here as well.
+    /// On level none, where all state is in memory, values are kept decoded in the place of their bytes as long as those of
+    /// all partitions that share a set count for less than this; the last values read of the others are kept here as well.
     pub cache_bytes: u64,
     /// How `transact` tries again.
     pub retry: RetryOptions,

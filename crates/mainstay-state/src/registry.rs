@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result, contract};
@@ -87,6 +87,8 @@ pub(crate) struct Known {
     /// [`LIVE`], [`GONE`], the transaction that has created it and has not ended, or with [`DROPPED`] the one that has
     /// dropped it and has not ended.
     life: AtomicU64,
+    /// Somebody watches it, or did: every commit under way carries the values along that it replaces.
+    pub(crate) watched: AtomicBool,
 }
 
 /// No transaction has these numbers: they are counted from 1.
@@ -162,6 +164,7 @@ impl Registry {
             intent: layout::length(id),
             line: Line::default(),
             life: AtomicU64::new(life),
+            watched: AtomicBool::new(false),
         });
         // Those that were dropped are not asked for again.
         open.retain(|_, known| known.life.load(Ordering::Acquire) != GONE);

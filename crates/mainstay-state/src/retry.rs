@@ -21,7 +21,7 @@ where
     let mut tries = 0;
     loop {
         tries += 1;
-        let (lent, attempt) = Lent::new(state.begin())?;
+        let (lent, attempt) = Lent::begin(state)?;
         let outcome = match body(attempt).await {
             Ok(value) => commit(lent).await.map(|()| value),
             Err(error) => {

@@ -48,6 +48,7 @@ impl fmt::Debug for Transaction {
 }
 
 impl Transaction {
+    #[inline]
     pub(crate) fn new(shared: Arc<Shared>, id: TransactionId) -> Self {
         let limit = shared.options.lock_timeout;
         Self {
@@ -101,8 +102,7 @@ impl Transaction {
         let outcome = if self.writes.is_empty() {
             self.shared().read().map(|snapshot| snapshot.sequence_number())
         } else if self.shared().is_local {
-            let batch = self.batch();
-            self.shared().partition.commit_at_once(batch)
+            self.commit_locally()
         } else {
             return None;
         };
@@ -112,24 +112,38 @@ impl Transaction {
 
     /// Commits what takes time, after [`commit_at_once`](Transaction::commit_at_once) has said so.
     pub(crate) fn commit_in_time(mut self) -> Committing {
-        let (batch, partition) = (self.batch(), self.shared().partition.clone());
+        let partition = self.shared().partition.clone();
+        let mut batch = partition.batch();
+        let filled = self.fill(&mut batch);
         #[cfg(feature = "planted-bugs")]
         if crate::planted::is_planted(crate::planted::PlantedBug::ReleaseBeforeCommit) {
             self.locks.release_all();
         }
-        Committing::new(self, Box::pin(async move { partition.commit(batch).await }))
+        let outcome = Box::pin(async move {
+            filled?;
+            partition.commit(batch).await
+        });
+        Committing::new(self, outcome)
     }
 
-    /// All that was written.
-    fn batch(&mut self) -> Batch {
+    fn commit_locally(&mut self) -> Result<SequenceNumber> {
+        let mut batch = self.shared().partition.batch();
+        self.fill(&mut batch)?;
+        self.shared().partition.commit_at_once(batch)
+    }
+
+    /// Fills a batch with all that was written.
+    fn fill(&mut self, batch: &mut Batch) -> Result<()> {
         let shared = self.locks.shared();
-        let mut batch = shared.partition.batch();
         batch.in_epoch(shared.epoch);
-        if shared.has_room_for(self.writes.bytes()) {
-            self.writes.keep_objects();
-        }
-        self.writes.fill(&mut batch, shared.keeps_history());
-        batch
+        self.writes.fill(batch, shared.keeps_history())
+    }
+
+    /// Whether the store is to keep a value of so many bytes that is written now as it is, and not as bytes.
+    pub(crate) fn keeps_object(&self, bytes: usize) -> bool {
+        let shared = &**self.shared();
+        // Those who watch want bytes.
+        shared.is_local && !shared.keeps_history() && shared.has_room_for(self.writes.bytes() + bytes)
     }
 
     /// The place in the order of commits of the snapshot that enumerations and counts of this transaction see: a
@@ -171,6 +185,12 @@ impl Transaction {
         if self.locks.try_acquire(key, mode) {
             return Ok(());
         }
+        // Most never wait: their futures, which are moved about, have no room for it.
+        Box::pin(self.wait(key, mode, what)).await
+    }
+
+    /// Waits for a lock that cannot be had at once.
+    async fn wait(&mut self, key: &Key, mode: LockMode, what: impl Fn() -> String + Send) -> Result<()> {
         let limit = self.time_left();
         let outcome = self.locks.acquire(key, mode, limit, what).await;
         if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Retry) {
@@ -266,11 +286,7 @@ impl Transaction {
             match shared.partition.held(key)? {
                 None => return Ok(None),
                 Some(Held::Bytes(_)) => {}
-                Some(Held::Object(object)) => {
-                    if let Some(entry) = Entry::of_object(object) {
-                        return Ok(Some(entry));
-                    }
-                }
+                Some(Held::Object(object)) => return Ok(Some(Entry::of_object(object)?)),
             }
         }
         if let Some(entry) = shared.cache.get(key) {
@@ -287,7 +303,13 @@ impl Transaction {
         if let Some(written) = self.writes.entry(key) {
             return Ok(written.cloned());
         }
-        self.shared().get(key)?.map(Entry::opaque).transpose()
+        let shared = &**self.shared();
+        shared.check()?;
+        match shared.partition.held(key)? {
+            None => Ok(None),
+            Some(Held::Bytes(raw)) => Entry::opaque(raw).map(Some),
+            Some(Held::Object(object)) => Entry::of_object(object).map(Some),
+        }
     }
 
     /// An entry that expires was written: when that is committed, it must be removed in time.

@@ -1,6 +1,7 @@
 //! Following what is committed to a collection.
 
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result, SequenceNumber};
@@ -32,11 +33,14 @@ impl CollectionChanges {
     /// Follows what is committed after a number; from now on if there is none.
     pub(crate) async fn new(handle: &Handle, after: Option<SequenceNumber>) -> Result<Self> {
         let state = StateManager { shared: handle.shared.clone() };
-        // That the collection is there, and on level none that nobody is about to commit who carries no old values along.
-        let newly = !handle.shared.keeps_history();
+        // That the collection is there, and on level none that nobody is about to commit who carries no old values along: whoever
+        // opens the first watch waits for them, and so does whoever opens another one meanwhile.
         handle.shared.keep_history();
+        let watched = &handle.known.watched;
+        let newly = handle.shared.is_local && !watched.load(Ordering::SeqCst);
         let mode = if newly { LockMode::Exclusive } else { LockMode::Shared };
         handle.enter(&mut state.begin(), mode).await?;
+        watched.store(true, Ordering::SeqCst);
         let after = match after {
             Some(after) => after,
             None => handle.shared.read()?.sequence_number(),

@@ -20,8 +20,8 @@ pub(crate) struct Writes {
     /// What few transactions write.
     others: Option<Box<Others>>,
     bytes: usize,
-    /// The store keeps the new entries as they are, and not their bytes alone.
-    keeps_objects: bool,
+    /// The values that are replaced go along for those who watch, and the store keeps bytes alone.
+    history: bool,
 }
 
 #[derive(Default)]
@@ -53,11 +53,6 @@ impl Writes {
     /// What all of it counts for, with what it replaces.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Has the store keep the new entries decoded.
-    pub(crate) fn keep_objects(&mut self) {
-        self.keeps_objects = true;
     }
 
     /// What the transaction has made of an entry; `None` if it has not touched it.
@@ -187,7 +182,11 @@ impl Writes {
     }
 
     /// Writes everything into a batch. With `history`, the values that are replaced go along for those who watch.
-    pub(crate) fn fill(&self, batch: &mut Batch, history: bool) {
+    ///
+    /// # Errors
+    /// As [`Entry::raw`].
+    pub(crate) fn fill(&mut self, batch: &mut Batch, history: bool) -> Result<()> {
+        self.history = history;
         for collection in self.cleared() {
             for prefix in [layout::entry_prefix(*collection), layout::expiry_prefix(*collection)] {
                 batch.delete_range(&prefix, prefix_successor(&prefix).as_deref());
@@ -203,23 +202,21 @@ impl Writes {
         }
         for (key, write) in self.entries.iter() {
             let (old, new) = (write.old.as_ref(), write.new.as_ref());
-            let expires = new.and_then(|new| new.expires);
-            if let Some(at) = old.and_then(|old| old.expires)
+            let expires = new.and_then(Entry::expires);
+            if let Some(at) = old.and_then(Entry::expires)
                 && expires != Some(at)
             {
                 batch.delete(&layout::expiry(at, key));
             }
             if let Some(old) = old.filter(|_| history) {
-                batch.note(&old.raw);
+                batch.note(&old.raw()?);
             }
             match new {
-                Some(new) if self.keeps_objects && !history => _ = batch.put_object(key, new.object()),
-                Some(new) => {
-                    batch.put(key, &new.raw);
-                    if self.keeps_objects {
-                        batch.keep_object(key, new.object());
-                    }
-                }
+                Some(new) => match new.object() {
+                    Some(object) if !history => _ = batch.put_object(key, object)?,
+                    // In its place behind what it replaces.
+                    _ => _ = batch.put(key, &new.raw()?),
+                },
                 None => _ = batch.delete(key),
             }
             if let Some(at) = expires {
@@ -229,7 +226,7 @@ impl Writes {
         for (collection, items) in items.into_iter().flatten() {
             // Fewer than a number has room for, because of TRANSACTION_BYTES_MAX.
             for (number, item) in (0u32..).zip(items) {
-                batch.put_stamped(&layout::entry_prefix(*collection), &number.to_be_bytes(), &item.raw);
+                batch.put_stamped(&layout::entry_prefix(*collection), &number.to_be_bytes(), &item.raw()?);
             }
         }
         for (collection, change) in &self.lengths {
@@ -237,6 +234,7 @@ impl Writes {
                 batch.add(&layout::length(*collection), *change);
             }
         }
+        Ok(())
     }
 
     /// Forgets what is known of the entries whose change may or may not have been committed.
@@ -257,7 +255,7 @@ impl Writes {
         for (key, write) in self.entries.iter() {
             match &write.new {
                 // Whoever finds an object in the store does not ask the cache, and whatever replaces it by bytes tells it.
-                Some(_) if self.keeps_objects => {}
+                Some(Entry::Plain { .. }) if !self.history => {}
                 Some(entry) => cache.put(key.clone(), entry.clone()),
                 None => cache.remove(key),
             }
@@ -269,5 +267,5 @@ impl Writes {
 const OPERATION_OVERHEAD_BYTES: usize = 32;
 
 fn cost(key: &[u8], entry: Option<&Entry>) -> usize {
-    entry.map_or(0, |entry| entry.raw.len()) + key.len() + OPERATION_OVERHEAD_BYTES
+    entry.map_or(0, Entry::len) + key.len() + OPERATION_OVERHEAD_BYTES
 }

@@ -9,8 +9,8 @@ use crate::writes::Write;
 /// How many entries are looked through one by one, before a map is made for them.
 const FEW_MAX: usize = 8;
 
-/// How many entries there are without an allocation: those of a transaction that changes a key or two.
-const IN_PLACE: usize = 2;
+/// How many entries there are without an allocation: more would make every transaction larger, and it is moved about.
+const IN_PLACE: usize = 1;
 
 /// The entries that a transaction has changed, in the order of their keys.
 #[derive(Default)]

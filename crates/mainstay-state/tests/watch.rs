@@ -92,6 +92,43 @@ async fn who_was_away_goes_on_where_it_was() {
 }
 
 #[tokio::test]
+async fn whoever_opens_a_watch_while_the_first_waits_waits_too() {
+    let node = TestNode::start_small().await;
+    let state = node.state(Level::None).await;
+    let ages = ages(&state).await;
+    set(&state, &ages, "anna", 1).await;
+    let mut tx = state.begin();
+    ages.set(&mut tx, "anna".into(), 2).await.unwrap();
+
+    // Neither is to see a commit that may carry no old values along.
+    let (mut first, mut second) = (Box::pin(ages.watch()), Box::pin(ages.watch()));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    assert!(futures_util::poll!(&mut second).is_pending());
+    tx.commit().await.unwrap();
+    let (mut first, mut second) = (first.await.unwrap(), second.await.unwrap());
+    set(&state, &ages, "anna", 3).await;
+    for watch in [&mut first, &mut second] {
+        assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", Some(2), 3)]);
+    }
+
+    // That of another collection does not wait for those of this one, but for its own.
+    let others: Ages = state.collection("others").await.unwrap();
+    let mut tx = state.begin();
+    others.set(&mut tx, "anna".into(), 1).await.unwrap();
+    let mut other_watch = Box::pin(others.watch());
+    assert!(futures_util::poll!(&mut other_watch).is_pending());
+    tx.commit().await.unwrap();
+    other_watch.await.unwrap();
+
+    // Once there is a watch, another one waits for nobody.
+    let mut tx = state.begin();
+    ages.set(&mut tx, "anna".into(), 4).await.unwrap();
+    let mut third = ages.watch().await.unwrap();
+    tx.commit().await.unwrap();
+    assert_eq!(third.next().await.unwrap().changes, [was_set("anna", Some(3), 4)]);
+}
+
+#[tokio::test]
 async fn a_watch_goes_on_after_a_restart() {
     let node = TestNode::start().await;
     let state = node.state(Level::Persisted).await;

@@ -61,8 +61,10 @@ mod path;
 mod unknown;
 
 mod describe;
+mod encodable;
 
 pub use describe::{TYPE_NAME_BYTES_MAX, TYPE_NAME_DEPTH_MAX, TypeName, describe};
+pub use encodable::Encodable;
 pub use limits::Limits;
 pub use unknown::Unknown;
 

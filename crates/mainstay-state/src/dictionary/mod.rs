@@ -389,7 +389,7 @@ where
         let mut value: V = entry.copy().map_err(|error| self.explain(&key, error))?;
         change(&mut value);
         let value = Arc::new(value);
-        let expires = entry.expires;
+        let expires = entry.expires();
         self.put(tx, key, Stored(Some(entry)), value.clone(), expires)?;
         Ok(value)
     }
@@ -404,7 +404,7 @@ where
     ) -> Result<()> {
         let entry = before
             .unknown::<V>()
-            .and_then(|unknown| Entry::encode(value, expires, unknown.as_deref()))
+            .and_then(|unknown| Entry::encode(value, expires, unknown.as_deref(), |bytes| tx.keeps_object(bytes)))
             .map_err(|error| self.explain(&key, error))?;
         tx.writes.put(key, before.0, Some(entry))
     }

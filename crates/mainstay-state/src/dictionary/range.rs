@@ -197,7 +197,7 @@ impl Merged {
             // What it replaces is not seen.
             self.stored.next_if(|stored| stored.as_ref().is_ok_and(|(stored, _)| **stored == *key));
             if let Some(entry) = new {
-                return Ok(Some((Bytes::copy_from_slice(&key), entry.raw.clone())));
+                return Ok(Some((Bytes::copy_from_slice(&key), entry.raw()?.into_owned().into())));
             }
         }
     }

@@ -42,6 +42,7 @@ struct Pending {
 
 impl<T: AsRef<LockTable>> LockOwner<T> {
     /// No two that live at the same time may have the same id.
+    #[inline]
     pub(crate) fn new(shared: Arc<T>, id: TransactionId) -> Self {
         Self { shared, id, held: Held::default(), now: None, bars: false, pending: None }
     }

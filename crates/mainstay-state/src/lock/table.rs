@@ -19,8 +19,8 @@ use super::{LockMode, TransactionId};
 /// In how many parts a table is cut, so that transactions of different keys do not meet. A power of two.
 const SHARDS: usize = 64;
 
-/// A shard that lost most of its entries keeps room for this many.
-const SHARD_ROOM_MIN: usize = 64;
+/// A shard that lost most of its entries keeps room for this many: so few that all shards stay in a cache.
+const SHARD_ROOM_MIN: usize = 8;
 
 /// All locks of one partition.
 ///

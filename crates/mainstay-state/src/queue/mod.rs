@@ -252,7 +252,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Queue<T> {
 
 /// An item as it is stored.
 pub(crate) fn encode<T: Value>(queue: &Handle, item: T) -> Result<Entry> {
-    Entry::encode(Arc::new(item), None, None)
+    Entry::encode(Arc::new(item), None, None, |_| false)
         .map_err(|error| Error::new(error.kind(), format!("{}: {error}", queue.known)).with_source(error))
 }
 

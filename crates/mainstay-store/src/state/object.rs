@@ -1,18 +1,42 @@
-use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mainstay_core::Result;
+use mainstay_core::contract::Encodable;
 
-/// A value that its writer keeps as more than bytes, so that reading it back costs no decoding.
+/// A value that its writer keeps as it is in memory, and not as bytes: reading it back costs no decoding, and its bytes take
+/// no room.
 ///
-/// A store in memory that is given one keeps it in the place of a copy of its bytes; what is read as bytes, enumerated or
-/// exported is the same in both cases.
-///
-/// To be correct: [`bytes`](Object::bytes) never changes.
-pub trait Object: Any + Send + Sync {
+/// What is stored is one byte of the writer's choice, and behind it the encoded value. It is encoded when somebody reads it
+/// as bytes, enumerates or exports it, so what it encodes to must not change.
+#[derive(Clone)]
+pub struct Object {
+    /// The value.
+    pub value: Arc<dyn Encodable>,
+    /// What stands before the encoded value.
+    pub head: u8,
+    /// How many bytes it is as it is stored.
+    pub len: u32,
+}
+
+impl Object {
     /// The value as it is stored.
-    fn bytes(&self) -> &[u8];
+    ///
+    /// # Errors
+    /// What encoding it fails with, although it could be encoded when it was written.
+    pub fn to_bytes(&self) -> Result<Bytes> {
+        let mut bytes = Vec::with_capacity(self.len as usize);
+        bytes.push(self.head);
+        self.value.encode_at_end(&mut bytes)?;
+        Ok(bytes.into())
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Object({} bytes)", self.len)
+    }
 }
 
 /// What a store in memory holds for a key.
@@ -21,15 +45,27 @@ pub enum Held {
     /// Bytes.
     Bytes(Bytes),
     /// What the writer gave.
-    Object(Arc<dyn Object>),
+    Object(Object),
+}
+
+impl Held {
+    /// The value as it is stored.
+    ///
+    /// # Errors
+    /// As [`Object::to_bytes`].
+    pub fn into_bytes(self) -> Result<Bytes> {
+        match self {
+            Held::Bytes(bytes) => Ok(bytes),
+            Held::Object(object) => object.to_bytes(),
+        }
+    }
 }
 
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, bytes) = match self {
-            Held::Bytes(bytes) => ("Bytes", &bytes[..]),
-            Held::Object(object) => ("Object", object.bytes()),
-        };
-        write!(f, "{kind}(\"{}\")", bytes.escape_ascii())
+        match self {
+            Held::Bytes(bytes) => write!(f, "Bytes(\"{}\")", bytes.escape_ascii()),
+            Held::Object(object) => object.fmt(f),
+        }
     }
 }

@@ -2,6 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mainstay_core::Result;
+use mainstay_core::contract::Encodable;
 
 use super::object::{Held, Object};
 
@@ -12,15 +14,23 @@ const SHORT_BYTES_MAX: usize = 22;
 /// references where all readers meet.
 const COPIED_BYTES_MAX: usize = 512;
 
-/// What an object counts for beside its bytes, which it has twice: encoded and not.
+/// What an object counts for beside its bytes, which count twice: a value takes more room than what it is encoded to.
 const OBJECT_OVERHEAD_BYTES: u64 = 192;
 
 /// A value in a map in memory.
 #[derive(Clone)]
 pub(crate) enum Value {
-    Short { len: u8, bytes: [u8; SHORT_BYTES_MAX] },
+    Short {
+        len: u8,
+        bytes: [u8; SHORT_BYTES_MAX],
+    },
     Long(Arc<[u8]>),
-    Object(Arc<dyn Object>),
+    /// The parts of an [`Object`], which by itself would leave no room for what says that it is one.
+    Object {
+        head: u8,
+        len: u32,
+        value: Arc<dyn Encodable>,
+    },
 }
 
 impl From<&[u8]> for Value {
@@ -41,36 +51,45 @@ impl Default for Value {
     }
 }
 
+impl From<Object> for Value {
+    #[inline]
+    fn from(Object { value, head, len }: Object) -> Self {
+        Value::Object { head, len, value }
+    }
+}
+
 impl Value {
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// How many bytes it is as it is stored.
+    #[inline]
+    pub(crate) fn len(&self) -> u64 {
         match self {
-            Value::Short { len, bytes } => &bytes[..usize::from(*len)],
-            Value::Long(bytes) => bytes,
-            Value::Object(object) => object.bytes(),
+            Value::Short { len, .. } => u64::from(*len),
+            Value::Long(bytes) => bytes.len() as u64,
+            Value::Object { len, .. } => u64::from(*len),
         }
     }
 
-    pub(crate) fn to_bytes(&self) -> Bytes {
-        match self {
-            Value::Long(bytes) if bytes.len() > COPIED_BYTES_MAX => Bytes::from_owner(bytes.clone()),
-            Value::Object(object) if object.bytes().len() > COPIED_BYTES_MAX => {
-                Bytes::from_owner(ObjectBytes(object.clone()))
-            }
-            _ => Bytes::copy_from_slice(self.bytes()),
-        }
-    }
-
+    #[inline]
     pub(crate) fn to_held(&self) -> Held {
-        match self {
-            Value::Object(object) => Held::Object(object.clone()),
-            _ => Held::Bytes(self.to_bytes()),
-        }
+        Held::Bytes(match self {
+            Value::Short { len, bytes } => Bytes::copy_from_slice(&bytes[..usize::from(*len)]),
+            Value::Long(bytes) if bytes.len() > COPIED_BYTES_MAX => Bytes::from_owner(bytes.clone()),
+            Value::Long(bytes) => Bytes::copy_from_slice(bytes),
+            Value::Object { head, len, value } => {
+                return Held::Object(Object { value: value.clone(), head: *head, len: *len });
+            }
+        })
+    }
+
+    pub(crate) fn to_bytes(&self) -> Result<Bytes> {
+        self.to_held().into_bytes()
     }
 
     /// What it counts for among the objects that are held.
+    #[inline]
     pub(crate) fn object_bytes(&self) -> u64 {
         match self {
-            Value::Object(object) => OBJECT_OVERHEAD_BYTES + 2 * object.bytes().len() as u64,
+            Value::Object { len, .. } => OBJECT_OVERHEAD_BYTES + 2 * u64::from(*len),
             Value::Short { .. } | Value::Long(_) => 0,
         }
     }
@@ -78,16 +97,7 @@ impl Value {
 
 impl fmt::Debug for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\"", self.bytes().escape_ascii())
-    }
-}
-
-/// The bytes of an object, which they keep alive.
-struct ObjectBytes(Arc<dyn Object>);
-
-impl AsRef<[u8]> for ObjectBytes {
-    fn as_ref(&self) -> &[u8] {
-        self.0.bytes()
+        self.to_held().fmt(f)
     }
 }
 
@@ -95,22 +105,18 @@ impl AsRef<[u8]> for ObjectBytes {
 mod tests {
     use super::*;
 
-    struct Text(Vec<u8>);
-
-    impl Object for Text {
-        fn bytes(&self) -> &[u8] {
-            &self.0
-        }
-    }
-
     #[test]
     fn a_value_is_its_bytes_however_it_is_kept() {
         for len in [0, 1, SHORT_BYTES_MAX, SHORT_BYTES_MAX + 1, COPIED_BYTES_MAX, COPIED_BYTES_MAX + 1] {
-            let bytes: Vec<u8> = (0..len).map(|n| n as u8).collect();
-            for value in [Value::from(&bytes[..]), Value::Object(Arc::new(Text(bytes.clone())))] {
-                assert_eq!((value.bytes(), value.clone().to_bytes().as_ref()), (&bytes[..], &bytes[..]));
-                assert_eq!(matches!(value, Value::Object(_)), matches!(value.to_held(), Held::Object(_)));
-                assert_eq!(matches!(value, Value::Object(_)), value.object_bytes() > 0);
+            let text = "x".repeat(len);
+            let mut encoded = vec![7];
+            text.encode_at_end(&mut encoded).unwrap();
+            let object = Object { value: Arc::new(text), head: 7, len: encoded.len() as u32 };
+            for value in [Value::from(&encoded[..]), Value::from(object)] {
+                assert_eq!((value.len(), &value.to_bytes().unwrap()[..]), (encoded.len() as u64, &encoded[..]));
+                let is_object = matches!(value, Value::Object { .. });
+                assert_eq!(is_object, matches!(value.clone().to_held(), Held::Object(_)));
+                assert_eq!(is_object, value.object_bytes() > 0);
             }
         }
         assert_eq!(size_of::<Value>(), 24);

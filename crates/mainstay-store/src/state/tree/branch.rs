@@ -2,6 +2,7 @@ use std::cmp::Ordering;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use super::leaf::Tags;
 use super::{Bounds, Node, Split};
 use crate::state::value::Value;
 use crate::state::{Key, Order};
@@ -26,23 +27,36 @@ pub(super) struct Branch {
     common: usize,
     /// The bytes of each start behind those, as a number: most searches look no further.
     heads: Vec<u64>,
+    /// The tags of each child that is a leaf: of all that a search looks at, this stays in a cache.
+    tags: Vec<Tags>,
 }
 
 impl Branch {
     pub(super) fn of_two(first: Node, start: Key, second: Node) -> Self {
-        Self::new(vec![start], vec![first, second])
+        let tags = vec![first.tags(), second.tags()];
+        Self::new(vec![start], vec![first, second], tags)
     }
 
-    fn new(starts: Vec<Key>, children: Vec<Node>) -> Self {
-        let mut branch = Self { starts, children, common: 0, heads: Vec::new() };
+    fn new(starts: Vec<Key>, children: Vec<Node>, tags: Vec<Tags>) -> Self {
+        let mut branch = Self { starts, children, common: 0, heads: Vec::new(), tags };
         branch.index();
         branch
     }
 
-    /// The child in which a key is, if it is there.
+    /// The tags of a child, if it is a leaf.
     #[inline]
-    pub(super) fn child(&self, key: &[u8]) -> &Node {
-        &self.children[self.place(key)]
+    pub(super) fn tags(&self, place: usize) -> &Tags {
+        &self.tags[place]
+    }
+
+    #[inline]
+    pub(super) fn children(&self) -> &[Node] {
+        &self.children
+    }
+
+    #[inline]
+    pub(super) fn children_mut(&mut self) -> &mut [Node] {
+        &mut self.children
     }
 
     pub(super) fn only_child(&self) -> Option<&Node> {
@@ -52,6 +66,7 @@ impl Branch {
         }
     }
 
+    /// The child in which a key is, if it is there.
     #[inline]
     pub(super) fn child_mut(&mut self, key: &[u8]) -> &mut Node {
         let place = self.place(key);
@@ -62,8 +77,11 @@ impl Branch {
     pub(super) fn insert_new(&mut self, key: Key, value: Value, is_last: bool) -> Option<Split> {
         let place = self.place(&key);
         let is_last = is_last && place + 1 == self.children.len();
-        let (start, second) = self.children[place].insert_new(key, value, is_last)?;
+        let split = self.children[place].insert_new(key, value, is_last);
+        self.tags[place] = self.children[place].tags();
+        let (start, second) = split?;
         self.starts.insert(place, start);
+        self.tags.insert(place + 1, second.tags());
         self.children.insert(place + 1, second);
         if self.children.len() <= CHILDREN_MAX {
             self.index();
@@ -71,7 +89,7 @@ impl Branch {
         }
         // As for a leaf: what is written in order leaves full nodes behind.
         let cut = if is_last { CHILDREN_MAX } else { CHILDREN_MAX / 2 };
-        let second = Self::new(self.starts.split_off(cut), self.children.split_off(cut));
+        let second = Self::new(self.starts.split_off(cut), self.children.split_off(cut), self.tags.split_off(cut));
         let start = self.starts.pop()?;
         self.index();
         Some((start, Node::Branch(Arc::new(second))))
@@ -80,6 +98,7 @@ impl Branch {
     pub(super) fn remove(&mut self, key: &[u8]) -> Option<Value> {
         let place = self.place(key);
         let before = self.children[place].remove(key);
+        self.tags[place] = self.children[place].tags();
         if self.children[place].is_sparse() {
             // With the one before it, or else with the one behind it.
             let _ = place.checked_sub(1).is_some_and(|place| self.join_next(place)) || self.join_next(place);
@@ -100,6 +119,7 @@ impl Branch {
         self.starts.push(start);
         self.starts.extend_from_slice(&next.starts);
         self.children.extend_from_slice(&next.children);
+        self.tags.extend_from_slice(&next.tags);
         self.index();
     }
 
@@ -126,7 +146,7 @@ impl Branch {
 
     /// The number of the child in which a key is, if it is there: that of the starts that do not lie behind it.
     #[inline]
-    fn place(&self, key: &[u8]) -> usize {
+    pub(super) fn place(&self, key: &[u8]) -> usize {
         let Some(first) = self.starts.first() else { return 0 };
         let Some((own, rest)) = key.split_at_checked(self.common) else {
             return self.starts.partition_point(|start| **start <= *key);
@@ -163,8 +183,10 @@ impl Branch {
         let (Some(child), Some(next)) = (before.last_mut(), after.first()) else { return false };
         let joined = child.join(start, next);
         if joined {
+            self.tags[place] = child.tags();
             self.starts.remove(place);
             self.children.remove(place + 1);
+            self.tags.remove(place + 1);
             self.index();
         }
         joined
@@ -199,6 +221,7 @@ impl Branch {
                 assert_eq!(self.place(key), self.starts.partition_point(|start| **start <= *key));
             }
         }
+        assert_eq!(self.tags, self.children.iter().map(Node::tags).collect::<Vec<_>>());
         let below: Vec<(usize, usize)> = self.children.iter().map(Node::check).collect();
         assert!(below.iter().all(|(height, _)| *height == below[0].0), "all leaves are equally deep");
         (below[0].0 + 1, below.iter().map(|(_, leaves)| leaves).sum())

@@ -11,13 +11,18 @@ pub(super) const LEAF_ENTRIES_MAX: usize = 32;
 /// With fewer entries a leaf is joined with a neighbour that has room.
 const LEAF_ENTRIES_MIN: usize = LEAF_ENTRIES_MAX / 4;
 
+/// A byte of the hash of each key of a leaf: what differs there is another key.
+pub(super) type Tags = [u8; LEAF_ENTRIES_MAX];
+
 /// Entries side by side, in the order of their keys.
+///
+/// What every search looks at comes first, beside what counts who has the leaf.
 #[derive(Debug, Clone, Default)]
+#[repr(C)]
 pub(super) struct Leaf {
+    tags: Tags,
     /// How many of the places are used, from the first on.
     len: u8,
-    /// A byte of the hash of each key: what differs there is another key.
-    tags: [u8; LEAF_ENTRIES_MAX],
     entries: [Entry; LEAF_ENTRIES_MAX],
 }
 
@@ -31,8 +36,19 @@ struct Entry {
 
 impl Leaf {
     #[inline]
-    pub(super) fn get(&self, key: &[u8]) -> Option<&Value> {
-        self.find(key).map(|place| &self.entries[place].value)
+    pub(super) fn value(&self, place: usize) -> &Value {
+        &self.entries[place].value
+    }
+
+    #[inline]
+    pub(super) fn value_mut(&mut self, place: usize) -> Option<&mut Value> {
+        self.entries.get_mut(place).map(|entry| &mut entry.value)
+    }
+
+    /// Whether a key is at a place.
+    #[inline]
+    pub(super) fn has_at(&self, place: usize, key: &Key) -> bool {
+        self.used().get(place).is_some_and(|entry| entry.key == *key)
     }
 
     #[inline]
@@ -40,13 +56,8 @@ impl Leaf {
         std::mem::replace(&mut self.entries[place].value, value)
     }
 
-    pub(super) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.len() == LEAF_ENTRIES_MAX
-    }
-
-    /// Sets a key that is not there. There is room.
-    pub(super) fn insert_new(&mut self, key: Key, value: Value) {
-        self.insert_at(self.place(&key), key, value);
     }
 
     /// Sets a key that is not there.
@@ -125,22 +136,30 @@ impl Leaf {
         &self.entries[..self.len()]
     }
 
+    pub(super) fn tags(&self) -> Tags {
+        self.tags
+    }
+
     #[inline]
     pub(super) fn find(&self, key: &[u8]) -> Option<usize> {
+        self.find_by(&self.tags, key)
+    }
+
+    /// Finds a key by the tags of this leaf, wherever they are at hand.
+    #[inline]
+    pub(super) fn find_by(&self, tags: &Tags, key: &[u8]) -> Option<usize> {
         const LOW: u64 = u64::from_ne_bytes([0x01; 8]);
         const HIGH: u64 = u64::from_ne_bytes([0x80; 8]);
-        let tags = LOW * u64::from(tag(key));
-        for (number, word) in self.tags.as_chunks::<8>().0.iter().enumerate() {
+        let wanted = LOW * u64::from(tag(key));
+        for (number, word) in tags.as_chunks::<8>().0.iter().enumerate() {
             // The highest bit of every byte that is the tag, and now and then of one that is not.
-            let differences = u64::from_le_bytes(*word) ^ tags;
+            let differences = u64::from_le_bytes(*word) ^ wanted;
             let mut places = differences.wrapping_sub(LOW) & !differences & HIGH;
             while places != 0 {
                 let place = number * 8 + places.trailing_zeros() as usize / 8;
-                if place >= self.len() {
-                    return None;
-                }
+                // In this order nothing waits for the length, which may be farther away than the tags.
                 if *self.entries[place].key == *key {
-                    return Some(place);
+                    return (place < self.len()).then_some(place);
                 }
                 places &= places - 1;
             }

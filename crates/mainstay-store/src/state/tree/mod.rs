@@ -1,11 +1,13 @@
 //! An ordered map in memory whose clones cost one reference: what the store in memory keeps its state in.
 //!
 //! A tree of nodes that are shared between clones and changed in place where nobody shares them. Most of the time of a
-//! lookup in a large map is memory that is not in a cache, so a leaf is laid out to touch little of it: a byte of each key's
-//! hash says where to look, and a key and its value are side by side. The upper nodes are few and stay in a cache.
+//! lookup in a large map is memory that is not in a cache, so little of it is touched: a byte of each key's hash, which stands
+//! in the node above as well, says where in a leaf to look, and a key and its value are side by side. The upper nodes are
+//! few and stay in a cache.
 
 mod branch;
 mod leaf;
+mod way;
 
 #[cfg(test)]
 mod tests;
@@ -21,7 +23,8 @@ use super::cursor::Source;
 use super::value::Value;
 use super::{Key, KeyRange, Order};
 use branch::Branch;
-use leaf::Leaf;
+use leaf::{Leaf, Tags};
+use way::{LAST_WAY, Way};
 
 /// The map. A clone never changes with the original.
 #[derive(Debug, Clone)]
@@ -49,11 +52,29 @@ impl Default for Tree {
 impl Tree {
     #[inline]
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Value> {
+        let mut way = Way::default();
         let mut node = &self.root;
+        let mut tags = None;
         loop {
             match node {
-                Node::Branch(branch) => node = branch.child(key),
-                Node::Leaf(leaf) => return leaf.get(key),
+                Node::Branch(branch) => {
+                    let place = branch.place(key);
+                    way.push(place);
+                    node = &branch.children()[place];
+                    tags = Some(branch.tags(place));
+                }
+                Node::Leaf(leaf) => {
+                    // Whoever is going to change the entry asks for this next: fetched with the rest, it is not waited for
+                    // later, when others are kept from the tree.
+                    std::hint::black_box(Arc::strong_count(leaf));
+                    let place = match tags {
+                        Some(tags) => leaf.find_by(tags, key)?,
+                        None => leaf.find(key)?,
+                    };
+                    way.push(place);
+                    LAST_WAY.set(way);
+                    return Some(leaf.value(place));
+                }
             }
         }
     }
@@ -61,6 +82,12 @@ impl Tree {
     /// Sets a key, and returns what it had.
     #[inline]
     pub(crate) fn insert(&mut self, key: Key, value: Value) -> Option<Value> {
+        let way = LAST_WAY.take();
+        if self.leads_to(way, &key)
+            && let Some(at) = self.value_at(way)
+        {
+            return Some(std::mem::replace(at, value));
+        }
         let mut node = &mut self.root;
         loop {
             match node {
@@ -69,17 +96,40 @@ impl Tree {
                     let leaf = Arc::make_mut(leaf);
                     match leaf.find(&key) {
                         Some(place) => return Some(leaf.replace(place, value)),
-                        None if leaf.is_full() => return self.insert_new(key, value),
-                        None => leaf.insert_new(key, value),
+                        None => return self.insert_new(key, value),
                     }
-                    return None;
                 }
             }
         }
     }
 
-    /// Sets a key that is not there, where nodes must be cut.
-    #[cold]
+    /// Whether a way leads to the entry of a key.
+    #[inline]
+    fn leads_to(&self, way: Way, key: &Key) -> bool {
+        let Some((last, steps)) = way.steps() else { return false };
+        let mut node = &self.root;
+        for step in steps {
+            let Node::Branch(branch) = node else { return false };
+            let Some(child) = branch.children().get(usize::from(*step)) else { return false };
+            node = child;
+        }
+        matches!(node, Node::Leaf(leaf) if leaf.has_at(usize::from(*last), key))
+    }
+
+    /// The value at the end of a way that [leads](Tree::leads_to) to one.
+    #[inline]
+    fn value_at(&mut self, way: Way) -> Option<&mut Value> {
+        let (last, steps) = way.steps()?;
+        let mut node = &mut self.root;
+        for step in steps {
+            let Node::Branch(branch) = node else { return None };
+            node = Arc::make_mut(branch).children_mut().get_mut(usize::from(*step))?;
+        }
+        let Node::Leaf(leaf) = node else { return None };
+        Arc::make_mut(leaf).value_mut(usize::from(*last))
+    }
+
+    /// Sets a key that is not there.
     fn insert_new(&mut self, key: Key, value: Value) -> Option<Value> {
         if let Some((start, second)) = self.root.insert_new(key, value, true) {
             let first = std::mem::replace(&mut self.root, Node::Leaf(Arc::default()));
@@ -122,13 +172,16 @@ impl Source for Tree {
         entries_max: usize,
         batch: &mut VecDeque<(Bytes, Bytes)>,
     ) -> Result<()> {
-        let mut left = entries_max;
+        let (mut left, mut outcome) = (entries_max, Ok(()));
         self.visit(range.as_bounds(), order, |key, value| {
-            batch.push_back((Bytes::copy_from_slice(key), value.to_bytes()));
+            match value.to_bytes() {
+                Ok(value) => batch.push_back((Bytes::copy_from_slice(key), value)),
+                Err(error) => outcome = Err(error),
+            }
             left = left.saturating_sub(1);
-            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            if left == 0 || outcome.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
-        Ok(())
+        outcome
     }
 }
 
@@ -139,6 +192,14 @@ impl Node {
         match self {
             Node::Leaf(leaf) => Arc::make_mut(leaf).insert_or_split(key, value, is_last),
             Node::Branch(branch) => Arc::make_mut(branch).insert_new(key, value, is_last),
+        }
+    }
+
+    /// The tags of a leaf; nothing of a branch.
+    fn tags(&self) -> Tags {
+        match self {
+            Node::Leaf(leaf) => leaf.tags(),
+            Node::Branch(_) => Tags::default(),
         }
     }
 

@@ -22,7 +22,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 fn entries(tree: &Tree, bounds: Bounds<'_>, order: Order) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut entries = Vec::new();
     tree.visit(bounds, order, |key, value| {
-        entries.push((key.to_vec(), value.bytes().to_vec()));
+        entries.push((key.to_vec(), value.to_bytes().unwrap().to_vec()));
         ControlFlow::Continue(())
     });
     entries
@@ -33,17 +33,17 @@ fn assert_same(tree: &Tree, model: &Model) {
     let all: Vec<_> = model.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     assert_eq!(entries(tree, (Bound::Unbounded, Bound::Unbounded), Order::Ascending), all);
     for (key, value) in model {
-        assert_eq!(tree.get(key).map(Value::bytes), Some(&value[..]));
+        assert_eq!(tree.get(key).map(|value| value.to_bytes().unwrap()).as_deref(), Some(&value[..]));
     }
 }
 
 fn put(tree: &mut Tree, model: &mut Model, key: &[u8], value: &[u8]) {
     let before = tree.insert(Key::from(key), Value::from(value));
-    assert_eq!(before.map(|value| value.bytes().to_vec()), model.insert(key.to_vec(), value.to_vec()));
+    assert_eq!(before.map(|value| value.to_bytes().unwrap().to_vec()), model.insert(key.to_vec(), value.to_vec()));
 }
 
 fn remove(tree: &mut Tree, model: &mut Model, key: &[u8]) {
-    assert_eq!(tree.remove(key).map(|value| value.bytes().to_vec()), model.remove(key));
+    assert_eq!(tree.remove(key).map(|value| value.to_bytes().unwrap().to_vec()), model.remove(key));
 }
 
 #[derive(Debug, Clone)]
