@@ -4,7 +4,7 @@ use bytes::Bytes;
 use mainstay_core::{Result, SequenceNumber};
 use mainstay_store::state::WriteBatch;
 
-use crate::object_put::ObjectPut;
+use crate::object_put::{ObjectPut, ObjectPuts, object_put_bytes};
 
 /// What a history holds at most, unless a single commit is larger: how far a follower may fall behind.
 pub(crate) const HISTORY_BYTES_MAX: usize = 4 << 20;
@@ -15,17 +15,38 @@ const COMMIT_OVERHEAD_BYTES: usize = 128;
 /// The last commits of a set that has no log, for those who follow it.
 #[derive(Debug)]
 pub(crate) struct History {
-    commits: VecDeque<Commit>,
+    commits: VecDeque<Kept>,
     bytes: usize,
     /// The number of the last commit that is not here any more, or never was.
     before: SequenceNumber,
 }
 
-#[derive(Debug)]
-struct Commit {
-    number: SequenceNumber,
+/// A commit as it is kept. Its objects are encoded by whoever reads them, and not while others wait to commit.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) number: SequenceNumber,
     batches: Vec<Bytes>,
+    objects: ObjectPuts,
     bytes: usize,
+}
+
+impl Kept {
+    /// What it did, as batches; the objects come last.
+    ///
+    /// # Errors
+    /// What encoding an object fails with.
+    pub(crate) fn into_batches(self) -> Result<Vec<Bytes>> {
+        let mut batches = self.batches;
+        if !self.objects.is_empty() {
+            // Their keys have their prefix already.
+            let mut others = WriteBatch::new();
+            for (key, object) in &self.objects {
+                others.put(key, &object.to_bytes()?);
+            }
+            batches.push(Bytes::copy_from_slice(others.as_bytes()));
+        }
+        Ok(batches)
+    }
 }
 
 impl History {
@@ -39,34 +60,38 @@ impl History {
         self.before
     }
 
-    /// Adds the newest commit and lets go of the oldest ones above the limit.
-    ///
-    /// # Errors
-    /// What encoding an object fails with; nothing is added then.
-    pub(crate) fn push(&mut self, number: SequenceNumber, batches: &[WriteBatch], objects: &[ObjectPut]) -> Result<()> {
-        // Their keys have their prefix already.
-        let mut others = WriteBatch::new();
-        for (key, object) in objects {
-            others.put(key, &object.to_bytes()?);
-        }
-        let batches = batches.iter().chain(Some(&others)).filter(|batch| !batch.is_empty());
+    /// Adds the newest commit and lets go of the oldest ones above the limit. They are returned, to be dropped where nobody
+    /// waits: their objects may be the last of their kind, and then code of others runs.
+    #[must_use]
+    pub(crate) fn push(&mut self, number: SequenceNumber, batches: &[WriteBatch], objects: &[ObjectPut]) -> Vec<Kept> {
+        let objects: ObjectPuts = objects.iter().cloned().collect();
+        let batches = batches.iter().filter(|batch| !batch.is_empty());
         let batches: Vec<Bytes> = batches.map(|batch| Bytes::copy_from_slice(batch.as_bytes())).collect();
-        let bytes = COMMIT_OVERHEAD_BYTES + batches.iter().map(Bytes::len).sum::<usize>();
+        let bytes = COMMIT_OVERHEAD_BYTES
+            + batches.iter().map(Bytes::len).sum::<usize>()
+            + objects.iter().map(object_put_bytes).sum::<usize>();
         self.bytes += bytes;
-        self.commits.push_back(Commit { number, batches, bytes });
+        self.commits.push_back(Kept { number, batches, objects, bytes });
+        let mut gone = Vec::new();
         while self.bytes > HISTORY_BYTES_MAX && self.commits.len() > 1 {
             // The loop has just seen that there are some.
             let Some(oldest) = self.commits.pop_front() else { break };
             self.bytes -= oldest.bytes;
             self.before = oldest.number;
+            gone.push(oldest);
         }
-        Ok(())
+        gone
     }
 
-    /// The commits after a number, in order.
-    pub(crate) fn since(&self, number: SequenceNumber) -> impl Iterator<Item = (SequenceNumber, &[Bytes])> {
+    /// The commits after a number, in order, as many as `bytes_max` allows but at least one.
+    pub(crate) fn since(&self, number: SequenceNumber, bytes_max: usize) -> impl Iterator<Item = &Kept> {
         let start = self.commits.partition_point(|commit| commit.number <= number);
-        self.commits.range(start..).map(|commit| (commit.number, &commit.batches[..]))
+        let mut bytes = 0;
+        self.commits.range(start..).take_while(move |commit| {
+            let fits = bytes < bytes_max;
+            bytes += commit.bytes;
+            fits
+        })
     }
 }
 
@@ -81,7 +106,7 @@ mod tests {
     }
 
     fn numbers(history: &History, after: u64) -> Vec<u64> {
-        history.since(SequenceNumber(after)).map(|(number, _)| number.0).collect()
+        history.since(SequenceNumber(after), usize::MAX).map(|kept| kept.number.0).collect()
     }
 
     #[test]
@@ -89,17 +114,20 @@ mod tests {
         let mut history = History::after(SequenceNumber(4));
         assert_eq!((history.before(), numbers(&history, 4)), (SequenceNumber(4), vec![]));
         for number in 5..25 {
-            history.push(SequenceNumber(number), &[batch(HISTORY_BYTES_MAX / 10)], &[]).unwrap();
+            drop(history.push(SequenceNumber(number), &[batch(HISTORY_BYTES_MAX / 10)], &[]));
             assert!(history.bytes <= HISTORY_BYTES_MAX);
         }
         let before = history.before().0;
         assert!(before > 10, "20 tenths do not fit");
         assert_eq!(numbers(&history, before), (before + 1..25).collect::<Vec<_>>());
         assert_eq!(numbers(&history, 23), [24]);
-        history.push(SequenceNumber(25), &[batch(2 * HISTORY_BYTES_MAX)], &[]).unwrap();
+        drop(history.push(SequenceNumber(25), &[batch(2 * HISTORY_BYTES_MAX)], &[]));
         assert_eq!((history.before().0, numbers(&history, 24)), (24, vec![25]));
-        history.push(SequenceNumber(26), &[batch(1), batch(2)], &[]).unwrap();
+        drop(history.push(SequenceNumber(26), &[batch(1), batch(2)], &[]));
         assert_eq!((history.before().0, numbers(&history, 25)), (25, vec![26]));
-        assert_eq!(history.since(SequenceNumber(25)).map(|(_, batches)| batches.len()).sum::<usize>(), 2);
+        assert_eq!(
+            history.since(SequenceNumber(25), 1).map(|kept| kept.clone().into_batches().unwrap().len()).sum::<usize>(),
+            2
+        );
     }
 }

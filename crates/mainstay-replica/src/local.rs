@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use crate::changes::too_old;
 use crate::claim::Claims;
 use crate::committer::{not_primary, stopped, too_large};
-use crate::history::History;
+use crate::history::{History, Kept};
 use crate::object_put::{ObjectPut, ObjectPuts, object_put_bytes};
 use crate::standing::{Role, Standing};
 
@@ -99,22 +99,22 @@ impl LocalSet {
         if bytes > self.commit_bytes_max {
             return Err(too_large(bytes, self.commit_bytes_max));
         }
-        let mut is_followed = false;
+        let (mut is_followed, mut forgotten) = (false, Vec::new());
         let first = |number, objects: &[ObjectPut]| {
             is_followed = self.followed.load(Ordering::Relaxed);
             if is_followed && let Some(history) = &mut *self.history.lock() {
-                history.push(SequenceNumber(number), batches, objects)?;
+                forgotten = history.push(SequenceNumber(number), batches, objects);
             }
-            Ok(())
         };
         let number = if batches.is_empty() {
-            self.store.append_objects(objects, first)?
+            self.store.append_objects(objects, first)
         } else {
             self.store.append(|number| batches.iter().flat_map(move |batch| batch.stamped(number)), objects, first)?
         };
         if is_followed {
             self.wake.notify_waiters();
         }
+        drop(forgotten);
         Ok(SequenceNumber(number))
     }
 
@@ -156,17 +156,13 @@ impl LocalSet {
     }
 
     fn kept_after(&self, after: SequenceNumber, bytes_max: usize) -> Result<LocalCommits> {
-        let history = self.history.lock();
-        let Some(history) = history.as_ref().filter(|history| history.before() <= after) else {
+        let guard = self.history.lock();
+        let Some(history) = guard.as_ref().filter(|history| history.before() <= after) else {
             return Err(too_old(self.id, after));
         };
-        let mut bytes = 0;
-        let within = |(_, batches): &(SequenceNumber, &[Bytes])| {
-            let fits = bytes < bytes_max;
-            bytes += batches.iter().map(Bytes::len).sum::<usize>();
-            fits
-        };
-        Ok(history.since(after).take_while(within).map(|(number, batches)| (number, batches.to_vec())).collect())
+        let kept: Vec<Kept> = history.since(after, bytes_max).cloned().collect();
+        drop(guard);
+        kept.into_iter().map(|kept| Ok((kept.number, kept.into_batches()?))).collect()
     }
 
     /// Ends those who follow: the node stops.

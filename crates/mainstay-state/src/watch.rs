@@ -1,7 +1,6 @@
 //! Following what is committed to a collection.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result, SequenceNumber};
@@ -37,14 +36,17 @@ impl CollectionChanges {
         // opens the first watch waits for them, and so does whoever opens another one meanwhile.
         handle.shared.keep_history();
         let watched = &handle.known.watched;
-        let newly = handle.shared.is_local && !watched.load(Ordering::SeqCst);
+        let newly = handle.shared.is_local && watched.get().is_none();
         let mode = if newly { LockMode::Exclusive } else { LockMode::Shared };
-        handle.enter(&mut state.begin(), mode).await?;
-        watched.store(true, Ordering::SeqCst);
-        let after = match after {
-            Some(after) => after,
-            None => handle.shared.read()?.sequence_number(),
-        };
+        let mut tx = state.begin();
+        handle.enter(&mut tx, mode).await?;
+        let now = handle.shared.read()?.sequence_number();
+        let after = after.unwrap_or(now);
+        // Others of the set may be followed for longer, and then what came before is known, but not what it replaced.
+        if handle.shared.is_local && after < *watched.get_or_init(|| now) {
+            return Err(too_old(handle, after));
+        }
+        drop(tx);
         let changes = handle.shared.partition.changes(after).map_err(|error| explain(handle, error))?;
         let prefix = Bytes::copy_from_slice(&layout::entry_prefix(handle.known.id));
         let record = layout::registry(&handle.known.name);
@@ -98,6 +100,16 @@ impl CollectionChanges {
         }
         picked
     }
+}
+
+fn too_old(handle: &Handle, after: SequenceNumber) -> Error {
+    Error::new(
+        ErrorKind::TooOld,
+        format!(
+            "watching {}: the commits after {} are too old: take a snapshot and watch from its sequence number",
+            handle.known, after.0
+        ),
+    )
 }
 
 fn explain(handle: &Handle, error: Error) -> Error {

@@ -3,10 +3,14 @@
 
 mod support;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use mainstay_core::{ErrorKind, Level, SequenceNumber};
-use mainstay_state::{Change, Changed, ConcurrentQueue, Dictionary, Queue, QueueChange, QueueChanged, StateManager};
+use mainstay_state::{
+    Change, Changed, ConcurrentQueue, Dictionary, Queue, QueueChange, QueueChanged, StateManager, Watch,
+};
+use serde::{Deserialize, Serialize, Serializer};
 use support::{TestNode, on_every_level};
 
 type Ages = Dictionary<String, u32>;
@@ -126,6 +130,80 @@ async fn whoever_opens_a_watch_while_the_first_waits_waits_too() {
     let mut third = ages.watch().await.unwrap();
     tx.commit().await.unwrap();
     assert_eq!(third.next().await.unwrap().changes, [was_set("anna", Some(3), 4)]);
+}
+
+/// Two partitions of level none that share a set, which is followed because somebody watches the first.
+async fn followed_by_others(node: &TestNode) -> (StateManager, Watch<String, u32>) {
+    let [watched, other] =
+        [7, 8].map(async |id| StateManager::open(node.partition(Level::None, id).await).await.unwrap());
+    let ages = ages(&watched.await).await;
+    (other.await, ages.watch().await.unwrap())
+}
+
+#[tokio::test]
+async fn what_carries_no_old_values_is_too_old() {
+    let node = TestNode::start_small().await;
+    let (state, _watch) = followed_by_others(&node).await;
+    let ages = ages(&state).await;
+    let first = set(&state, &ages, "anna", 1).await;
+    set(&state, &ages, "anna", 2).await;
+    let error = ages.watch_after(first).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooOld, "{error}");
+    let mut watch = ages.watch().await.unwrap();
+    set(&state, &ages, "anna", 3).await;
+    assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", Some(2), 3)]);
+}
+
+/// Looks at the state when it is encoded and when it is dropped.
+#[derive(Debug, Clone, Deserialize)]
+struct Nosy;
+
+static LOOKED_AT: OnceLock<StateManager> = OnceLock::new();
+
+fn look() {
+    if let Some(state) = LOOKED_AT.get() {
+        state.collections().unwrap();
+    }
+}
+
+impl Serialize for Nosy {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        look();
+        serializer.serialize_unit_struct("Nosy")
+    }
+}
+
+impl Drop for Nosy {
+    fn drop(&mut self) {
+        look();
+    }
+}
+
+#[test]
+fn nobody_is_locked_out_while_code_of_values_runs() {
+    let (done, ended) = std::sync::mpsc::channel();
+    // One that is locked out stays so, and is left behind.
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let node = TestNode::start_small().await;
+            let (state, _watch) = followed_by_others(&node).await;
+            let values: Dictionary<u32, Nosy> = state.collection("values").await.unwrap();
+            LOOKED_AT.set(state.clone()).unwrap();
+            for _ in 0..2 {
+                let mut tx = state.begin();
+                for key in 0..3 {
+                    values.set(&mut tx, key, Nosy).await.unwrap();
+                }
+                tx.commit().await.unwrap();
+            }
+            let mut tx = state.begin();
+            values.clear(&mut tx).await.unwrap();
+            tx.commit().await.unwrap();
+            done.send(()).unwrap();
+        });
+    });
+    ended.recv_timeout(Duration::from_secs(60)).unwrap();
 }
 
 #[tokio::test]

@@ -139,8 +139,11 @@ impl<T: Actor> ActorCell<T> {
             if letter.claim() {
                 return Some((letter, held));
             }
-            drop(letter);
             held.give_back();
+            // Its arguments are of others.
+            if catch_unwind(AssertUnwindSafe(|| drop(letter))).is_err() {
+                tracing::error!(actor = %self.site, "the arguments of a call that nobody waits for panicked when they were dropped");
+            }
         }
     }
 
@@ -187,7 +190,7 @@ impl<T: Actor> ActorCell<T> {
             ErrorKind::Overloaded,
             format!(
                 "`{}` of {}: {waiting} calls wait already (mailbox): slow down and retry",
-                call.method.name(),
+                call.current.method.name(),
                 self.site
             ),
         )
@@ -213,11 +216,12 @@ impl<T: Actor> ActorCell<T> {
 
     /// Why a call may not wait in line.
     fn refusal(&self, inner: &Inner<T>, call: &Call) -> Option<Error> {
-        if call.method.source().is_limited_by_mailbox() && inner.queue.len() >= self.site.hall.settings.mailbox {
+        if call.current.method.source().is_limited_by_mailbox() && inner.queue.len() >= self.site.hall.settings.mailbox
+        {
             return Some(self.overloaded(call));
         }
-        let chain = call.chain.as_ref()?;
-        chain.refuse_cycle(&self.site, call.method.name()).err()
+        let chain = call.current.chain.as_ref()?;
+        chain.refuse_cycle(&self.site, call.current.method.name()).err()
     }
 
     /// Ends a call that may not wait in line.
@@ -327,7 +331,7 @@ impl<T: Actor> ActorCell<T> {
 impl<T: Actor> Inner<T> {
     /// Notes that a call has come; true if it is a use of the actor.
     fn note_use(&mut self, cell: &ActorCell<T>, call: &Call) -> bool {
-        let is_use = call.method.source().counts_as_use();
+        let is_use = call.current.method.source().counts_as_use();
         if is_use {
             self.used = cell.site.hall.population.stamp();
         }
@@ -380,7 +384,7 @@ impl<T: Actor> Host for ActorCell<T> {
         }
         let is_use = inner.note_use(self, &call);
         // A chain that has the actor already does not wait behind those who wait for it to end.
-        let is_first = inner.queue.is_empty() || call.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
+        let is_first = inner.queue.is_empty() || call.current.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
         if is_first && let Some(taken) = inner.share(self, is_use) {
             drop(inner);
             return Start::Turn(work::start(Held::new(Near::Lent(self), taken), Shared(method), call, cx));

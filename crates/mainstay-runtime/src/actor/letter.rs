@@ -98,7 +98,7 @@ impl<R: Outcome, A> CallLetter<R, A> {
         A: Access<T, R>,
     {
         // The time that it waits counts.
-        let _ = call.deadline.moment();
+        let _ = call.current.deadline.moment();
         Box::new(Self { access, waiting: Waiting::new(site, &call), call, reply, result: PhantomData })
     }
 }
@@ -109,7 +109,7 @@ impl<T: Actor, R: Outcome, A: Access<T, R>> Letter<T> for CallLetter<R, A> {
     }
 
     fn is_use(&self) -> bool {
-        self.call.method.source().counts_as_use()
+        self.call.current.method.source().counts_as_use()
     }
 
     fn claim(&self) -> bool {

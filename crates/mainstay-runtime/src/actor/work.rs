@@ -53,7 +53,7 @@ where
         return Progress::Ready(Box::pin(carry_out(held.hand_over(), access, call, Followers::Own)));
     }
     let _nested = Nested::enter();
-    let method = call.method.name();
+    let method = call.current.method.name();
     catch_unwind(AssertUnwindSafe(|| at_once(held, access, call, Followers::Own, cx))).unwrap_or_else(|panic| {
         // Outside of its method, as when the actor is dropped. It is not the fault of the caller.
         Progress::Finished(Finished::failed(Subject { method, whom: &T::NAME }.panicked(&*panic)))
@@ -125,7 +125,7 @@ where
 /// Makes a turn of a call.
 #[inline]
 fn begin<T: Actor>(held: &mut Held<'_, T>, call: Call, kind: TurnKind) -> Box<Current> {
-    let mut current = call.into_current();
+    let mut current = call.current;
     held.site().hall.ledger.method(current.method).invoked();
     let site = held.lent.take().unwrap_or_else(|| held.site().clone());
     // What a turn sees was read when the object was: a commit that has failed since is one that it stands on.
@@ -155,7 +155,8 @@ where
     R: Outcome,
     A: Access<T, R>,
 {
-    let current = begin(&mut held, call, A::KIND);
+    let mut current = begin(&mut held, call, A::KIND);
+    current.count_deadline();
     prepared(ActorTurn::new(held, current, A::KIND, followers), access)
 }
 

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 
 use mainstay_core::time::{self, Duration, Instant};
 
@@ -74,48 +73,29 @@ impl fmt::Debug for Method {
 }
 
 /// A call on its way: what it carries beside its arguments.
-pub struct Call(Box<Current>);
+pub struct Call {
+    /// What becomes its turn.
+    pub(crate) current: Box<Current>,
+}
 
 impl fmt::Debug for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a call of {:?}", self.method)
+        write!(f, "a call of {:?}", self.current.method)
     }
 }
 
 impl Call {
     #[inline]
     pub(crate) fn new(method: &'static Method, deadline: Deadline) -> Self {
-        Self(Current::new(method, deadline))
+        Self { current: Current::new(method, deadline) }
     }
 
     /// Something that an actor does by itself.
     pub(crate) fn own(method: &'static Method, site: &Site) -> Self {
         let mut call = Self::new(method, Deadline::never());
-        call.arrived = site.hall.ledger.arrival(method);
-        call.trace = Trace::of_actor(site, method);
+        call.current.arrived = site.hall.ledger.arrival(method);
+        call.current.trace = Trace::of_actor(site, method);
         call
-    }
-
-    /// What becomes its turn.
-    #[inline]
-    pub(crate) fn into_current(self) -> Box<Current> {
-        self.0
-    }
-}
-
-impl Deref for Call {
-    type Target = Current;
-
-    #[inline]
-    fn deref(&self) -> &Current {
-        &self.0
-    }
-}
-
-impl DerefMut for Call {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Current {
-        &mut self.0
     }
 }
 

@@ -167,8 +167,8 @@ impl Caller {
         };
         let mut call = Call::new(method, Deadline::new(self.timeout, None));
         let arrived = site.hall.ledger.arrival(method);
-        call.arrived = arrived;
-        call.trace = self.trace(method);
+        call.current.arrived = arrived;
+        call.current.trace = self.trace(method);
         match start(object, arguments, call, cx) {
             Start::Turn(Progress::Finished(Finished { answer: Answer::Now(reply), hold: None })) => {
                 answered(site, method, arrived);
@@ -203,10 +203,10 @@ impl Caller {
         let awaiting = outgoing.chain.as_ref().map(|chain| chain.awaits(site));
         let mut call = Call::new(method, Deadline::new(self.timeout, outgoing.at_most));
         let arrived = site.hall.ledger.arrival(method);
-        call.chain.clone_from(&outgoing.chain);
-        call.arrived = arrived;
-        call.key.clone_from(&self.key);
-        call.trace = self.trace(method);
+        call.current.chain.clone_from(&outgoing.chain);
+        call.current.arrived = arrived;
+        call.current.key.clone_from(&self.key);
+        call.current.trace = self.trace(method);
         self.go_on(method, start(object, arguments, call, cx), start, site, arrived, outgoing, awaiting)
     }
 
@@ -307,9 +307,9 @@ impl Caller {
             })?;
         }
         let (mut arguments, mut call) = (arguments, Call::new(method, deadline));
-        call.chain.clone_from(&chain);
-        call.key.clone_from(&self.key);
-        call.trace = self.trace(method);
+        call.current.chain.clone_from(&chain);
+        call.current.key.clone_from(&self.key);
+        call.current.trace = self.trace(method);
         loop {
             let (object, ground) = match self.seated::<O>() {
                 Some(entry) => entry,
@@ -319,8 +319,8 @@ impl Caller {
                 (Some(chain), Ground::Actor(site)) => Some(chain.awaits(site)),
                 _ => None,
             };
-            let arrived = call.arrived.or_else(|| ground.arrival(method));
-            (call.deadline, call.arrived) = (deadline, arrived);
+            let arrived = call.current.arrived.or_else(|| ground.arrival(method));
+            (call.current.deadline, call.current.arrived) = (deadline, arrived);
             let begun = |turn| Begun { caller: self, method, deadline, arrived, turn, awaiting };
             let mut sent = Some((object, arguments, call));
             let started = poll_fn(|cx| match sent.take() {

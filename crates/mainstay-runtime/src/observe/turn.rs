@@ -8,7 +8,7 @@ use crate::observe::slow::{Alarm, has_blocked};
 
 pub(crate) static ACTIVATE: Method = Method::own("activate", Source::Call);
 
-/// A turn under way, as it is counted, timed, traced and reported. It has failed unless it is told otherwise.
+/// A turn under way, as it is counted, timed and reported. It has failed unless it is told otherwise.
 ///
 /// Whoever has it sees to it that it is [over](TurnWatch::over), in whatever way the turn ends.
 pub(crate) struct TurnWatch {

@@ -14,7 +14,7 @@ pub(crate) struct Waiting {
 impl Waiting {
     pub(crate) fn new(site: &Arc<Site>, call: &Call) -> Self {
         site.hall.ledger.waits(1);
-        Self { site: site.clone(), since: call.arrived }
+        Self { site: site.clone(), since: call.current.arrived }
     }
 
     /// It has its turn.
@@ -37,5 +37,5 @@ pub(crate) fn refused(site: &Site, call: &Call) {
     ledger.refused();
     let Some(unsaid) = ledger.warnings.mailbox_full.admit(&site.id) else { return };
     let waiting = site.hall.settings.mailbox;
-    tracing::warn!(actor = %site, method = call.method.name(), waiting, unsaid, "the mailbox is full");
+    tracing::warn!(actor = %site, method = call.current.method.name(), waiting, unsaid, "the mailbox is full");
 }

@@ -32,9 +32,9 @@ impl<T: Service> Host for Served<T> {
         R: Outcome,
         M: SharedMethod<T, R>,
     {
-        let served = self.clone();
+        let (served, mut current) = (self.clone(), call.current);
+        current.count_deadline();
         Start::Turn(Progress::Ready(Box::pin(async move {
-            let mut current = call.into_current();
             let trace = std::mem::take(&mut current.trace);
             let mut current = Some(current);
             let mut running = std::pin::pin!(method.invoke(&served.object));

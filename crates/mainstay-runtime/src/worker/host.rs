@@ -76,11 +76,13 @@ impl<T: Worker> WorkerPool<T> {
     }
 
     /// Begins a call, or lets it wait for its turn.
-    fn begin<R, M, A>(&self, method: M, call: Call) -> Start<R::Reply, A>
+    fn begin<R, M, A>(&self, method: M, mut call: Call) -> Start<R::Reply, A>
     where
         R: Outcome,
         M: ExclusiveMethod<T, R>,
     {
+        // The time that it waits for a place counts.
+        call.current.count_deadline();
         match self.pool.claim() {
             Ok(Claim::Place(place)) => Start::Turn(Progress::Ready(Box::pin(work(place, method, call)))),
             Ok(Claim::Waiter(waiter)) => {
@@ -100,7 +102,7 @@ where
     R: Outcome,
     M: ExclusiveMethod<T, R>,
 {
-    let mut current = call.into_current();
+    let mut current = call.current;
     let trace = std::mem::take(&mut current.trace);
     let mut current = Some(current);
     let outcome = {
@@ -129,7 +131,7 @@ where
         Ok(_) => return,
         Err(error) => return reply.send(Finished::failed(error)),
     };
-    let called = call.method.name();
+    let called = call.current.method.name();
     let mut turn = Box::pin(work(place, method, call));
     // One that has panicked is not polled again, and its instance is gone.
     let finished = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| turn.as_mut().poll(cx))) {

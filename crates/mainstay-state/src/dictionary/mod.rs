@@ -32,7 +32,8 @@ pub use watch::{Change, Changed, Watch};
 /// with [`get_for_update`](Dictionary::get_for_update) what you are going to change, so that two who do the same wait
 /// for each other instead of running into a deadlock.
 ///
-/// Values come as `Arc<V>`: to change one, put a changed copy back.
+/// Values come as `Arc<V>`: to change one, put a changed copy back. A type whose values change behind a shared reference, by
+/// a lock or an atomic in them, is not for here: on level none readers share the very value that is kept.
 ///
 /// ```
 /// # use mainstay_state::{Dictionary, StateManager};

@@ -107,7 +107,12 @@ impl<S: Source> Cursor<S> {
     }
 
     fn refill(&mut self) -> Result<()> {
-        self.source.fill(&self.rest, self.order, self.entries_next, &mut self.batch)?;
+        if let Err(error) = self.source.fill(&self.rest, self.order, self.entries_next, &mut self.batch) {
+            // Whoever goes on all the same would meet the same entries again.
+            self.batch.clear();
+            self.exhausted = true;
+            return Err(error);
+        }
         self.entries_next = (self.entries_next * 2).min(BATCH_ENTRIES_MAX);
         let Some((last, _)) = self.batch.back() else {
             self.exhausted = true;

@@ -104,16 +104,16 @@ impl MemoryStore {
 
     /// Applies the writes that `writes` gives for the next index, without a log that has given one, and returns it. Behind
     /// them keys are set to objects, which are kept as they are. `first` sees the index and the objects before anybody else
-    /// applies something, and may refuse.
+    /// applies something.
     ///
     /// # Errors
-    /// As [`apply`](StateStore::apply), and those of `first`.
+    /// As [`apply`](StateStore::apply).
     #[inline]
     pub fn append<'a, W, const N: usize>(
         &self,
         writes: impl FnOnce(u64) -> W,
         objects: SmallVec<[(Key, Object); N]>,
-        first: impl FnOnce(u64, &[(Key, Object)]) -> Result<()>,
+        first: impl FnOnce(u64, &[(Key, Object)]),
     ) -> Result<u64>
     where
         W: Iterator<Item = Write<'a>>,
@@ -123,45 +123,42 @@ impl MemoryStore {
         let mut prepared = Prepared::new();
         prepared.fill(writes(index));
         prepared.count(|key| shared.state.map.get(key).map(Value::to_bytes).transpose())?;
-        first(index, &objects)?;
+        first(index, &objects);
         let replaced = self.change(&mut shared, Some(&prepared), objects.into_iter());
         shared.state.mark.index = index;
         drop(shared);
-        // Others go on while memory is given back.
+        // Others go on while memory is given back, and whatever code of others that runs.
         drop(replaced);
         Ok(index)
     }
 
-    /// [`append`](MemoryStore::append) of objects alone, which is most of what is appended.
-    ///
-    /// # Errors
-    /// Those of `first`.
+    /// [`append`](MemoryStore::append) of objects alone, which is most of what is appended, and never fails.
     #[inline]
     pub fn append_objects<const N: usize>(
         &self,
         objects: SmallVec<[(Key, Object); N]>,
-        first: impl FnOnce(u64, &[(Key, Object)]) -> Result<()>,
-    ) -> Result<u64> {
+        first: impl FnOnce(u64, &[(Key, Object)]),
+    ) -> u64 {
         let mut shared = self.inner.write();
         let index = shared.state.mark.index + 1;
-        first(index, &objects)?;
+        first(index, &objects);
         let replaced = self.change(&mut shared, None, objects.into_iter());
         shared.state.mark.index = index;
         drop(shared);
         drop(replaced);
-        Ok(index)
+        index
     }
 
-    /// Applies what can be applied, and returns one of the values that it has replaced.
+    /// Applies what can be applied, and returns the values that it has replaced.
     #[inline]
     fn change(
         &self,
         shared: &mut Shared,
         prepared: Option<&Prepared<'_>>,
         objects: impl Iterator<Item = (Key, Object)>,
-    ) -> Option<Value> {
+    ) -> Replaced {
         let before = shared.state.object_bytes;
-        let mut change = Change { state: &mut shared.state, replaced: None };
+        let mut change = Change { state: &mut shared.state, replaced: Replaced::new() };
         if let Some(prepared) = prepared {
             shared.unsaved_bytes += prepared.cost_bytes();
             prepared.apply_to(&mut change);
@@ -197,9 +194,13 @@ impl MemoryStore {
 /// Writes on their way into the state.
 struct Change<'a> {
     state: &'a mut State,
-    /// The first value that was replaced, to be given back when others can go on; most batches have no second one.
-    replaced: Option<Value>,
+    /// The values that were replaced, to be given back when others can go on: an object may be the last of its kind, and then
+    /// code of others runs.
+    replaced: Replaced,
 }
+
+/// Most batches replace one value at most.
+type Replaced = SmallVec<[Value; 1]>;
 
 impl StateStore for MemoryStore {
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()> {
@@ -306,9 +307,7 @@ impl Change<'_> {
     fn give_back(&mut self, before: Value) {
         self.state.counts.bytes -= before.len();
         self.state.object_bytes -= before.object_bytes();
-        if self.replaced.is_none() {
-            self.replaced = Some(before);
-        }
+        self.replaced.push(before);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Calls: typed, concurrent, with an outcome.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use mainstay::partition::SimDisk;
 use mainstay::prelude::*;
@@ -85,6 +85,7 @@ trait Probe {
     async fn refuses(&self, code: u16) -> Result<(), Refusal>;
     async fn deep(&self, depth: u32) -> Result<u32>;
     async fn forever(&self) -> Result<()>;
+    async fn hesitates(&self, seconds: u64) -> Result<()>;
 }
 
 /// An error of the application's own.
@@ -117,6 +118,9 @@ impl Default for Meeting {
 }
 
 static STEPS: AtomicUsize = AtomicUsize::new(0);
+
+/// How many seconds the second call of [`Probe::hesitates`] had.
+static LEFT: AtomicU64 = AtomicU64::new(u64::MAX);
 
 impl Probe for ProbeService {
     async fn meet(&self) -> Result<()> {
@@ -154,6 +158,15 @@ impl Probe for ProbeService {
 
     async fn forever(&self) -> Result<()> {
         std::future::pending().await
+    }
+
+    async fn hesitates(&self, seconds: u64) -> Result<()> {
+        time::sleep(Duration::from_secs(seconds)).await;
+        let (probe, begun): (ProbeRef, _) = (self.context.service(())?, time::now());
+        let error = probe.forever().await;
+        LEFT.store(begun.elapsed().as_secs(), Ordering::SeqCst);
+        self.barrier.0.wait().await;
+        error
     }
 }
 
@@ -229,6 +242,15 @@ async fn a_call_that_is_under_way_at_its_time_limit_has_no_known_outcome() {
     let error = probe.forever().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     assert_eq!(begun.elapsed().as_secs(), 63, "60 s unless told otherwise");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_call_makes_has_what_it_has_left_and_not_its_whole_time_limit() {
+    let (_node, probe) = probe(&SimDisk::new(1)).await;
+    let error = probe.with_timeout(Duration::from_secs(5)).hesitates(4).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+    probe.meet().await.unwrap();
+    assert_eq!(LEFT.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test(start_paused = true)]

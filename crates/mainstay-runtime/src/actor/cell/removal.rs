@@ -48,8 +48,10 @@ impl<T: Actor> Removing for Arc<ActorCell<T>> {
             drop(inner);
             let cell = self.clone();
             let held = Held::new(Near::Kept(cell.clone()), taken);
+            // The rest of the call, with its span, is over.
+            let chain = call.current.chain.take();
             return Start::Turn(Progress::Ready(Box::pin(async move {
-                let (finished, is_wanted) = removed(held, removal, call.chain.take()).await;
+                let (finished, is_wanted) = removed(held, removal, chain).await;
                 if is_wanted {
                     cell.drained().await;
                 }
@@ -60,7 +62,11 @@ impl<T: Actor> Removing for Arc<ActorCell<T>> {
             return self.refuse(inner, &call, error);
         }
         let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(Box::new(RemovalLetter { removal, chain: call.chain.take(), reply: Some(reply) }));
+        inner.queue.push_back(Box::new(RemovalLetter {
+            removal,
+            chain: call.current.chain.take(),
+            reply: Some(reply),
+        }));
         Start::Queued(queued)
     }
 }

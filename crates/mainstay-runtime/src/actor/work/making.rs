@@ -42,6 +42,7 @@ async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Opti
     })?;
     if let Some(hooks) = &T::LIFECYCLE {
         let mut current = Current::new(&ACTIVATE, site.hall.activation_deadline());
+        current.count_deadline();
         current.trace = Trace::of_actor(site, &ACTIVATE);
         current.begin(site.clone(), TurnKind::Activation, site.gate.failures());
         let mut current = Some(current);
