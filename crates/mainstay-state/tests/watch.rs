@@ -181,9 +181,9 @@ impl Drop for Nosy {
 
 #[test]
 fn nobody_is_locked_out_while_code_of_values_runs() {
-    let (done, ended) = std::sync::mpsc::channel();
+    let (done, ended) = std::sync::mpsc::sync_channel(1);
     // One that is locked out stays so, and is left behind.
-    std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().spawn(move || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let node = TestNode::start_small().await;
@@ -204,6 +204,7 @@ fn nobody_is_locked_out_while_code_of_values_runs() {
         });
     });
     ended.recv_timeout(Duration::from_secs(60)).unwrap();
+    thread.unwrap().join().unwrap();
 }
 
 #[tokio::test]

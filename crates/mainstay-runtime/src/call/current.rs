@@ -21,7 +21,7 @@ thread_local! {
 
 /// A [call](crate::call::arrival::Call) and the turn that it becomes. It is handed from one to the next, and swapped in and
 /// out with every poll, and so lives in a box.
-pub struct Current {
+pub(crate) struct Current {
     pub(crate) method: &'static Method,
     /// What led to it: the turns in which it was made, if it was made in one.
     pub(crate) chain: Option<Arc<Link>>,

@@ -401,7 +401,6 @@ mod tests {
             let puts: SmallVec<[_; 1]> = objects.iter().map(|(key, to)| (Key::from(*key), text(to))).collect();
             let first = |next, seen: &[_]| {
                 assert_eq!((next, seen.len()), (index, objects.len()));
-                Ok(())
             };
             assert_eq!(store.append(|index| batch.stamped(index), puts, first).unwrap(), index);
         };
