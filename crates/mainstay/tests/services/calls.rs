@@ -247,6 +247,8 @@ async fn a_call_that_is_under_way_at_its_time_limit_has_no_known_outcome() {
 #[tokio::test(start_paused = true)]
 async fn what_a_call_makes_has_what_it_has_left_and_not_its_whole_time_limit() {
     let (_node, probe) = probe(&SimDisk::new(1)).await;
+    // The first call waits until the service is open, and is counted there.
+    probe.deep(0).await.unwrap();
     let error = probe.with_timeout(Duration::from_secs(5)).hesitates(4).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
     probe.meet().await.unwrap();
