@@ -192,7 +192,13 @@ impl Directory {
             let name: Arc<str> = service.name.into();
             let slots = (0..).zip(partitions).filter_map(|(index, partition)| {
                 let share = service.partitioning.share(index)?;
-                let address = Address { service: name.clone(), index, partition: partition.id(), share };
+                let address = Address {
+                    service: name.clone(),
+                    index,
+                    partition: partition.id(),
+                    share,
+                    call_timeout: service.settings.call_timeout,
+                };
                 Some(Arc::new(Slot::new(Arc::new(address))))
             });
             let served = Known { service: service.clone(), ledger: Arc::default(), slots: slots.collect() };

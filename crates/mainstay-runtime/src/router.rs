@@ -3,6 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mainstay_core::partitioning::{PartitionKey, Share};
+use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, PartitionId, Result};
 
 use crate::actor::Actor;
@@ -71,6 +72,8 @@ pub struct Address {
     pub partition: PartitionId,
     /// What the partition is responsible for.
     pub share: Share,
+    /// How long a call may take unless its proxy says otherwise.
+    pub call_timeout: Duration,
 }
 
 impl fmt::Display for Address {

@@ -14,7 +14,7 @@ use mainstay_state::actor::Reminder;
 use crate::actor::cell::removal::Removal;
 use crate::actor::{Actor, Context};
 use crate::call::arrival::Deadline;
-use crate::call::caller::{CALL_TIMEOUT_DEFAULT, Caller};
+use crate::call::caller::Caller;
 use crate::router::{Address, Route, Router};
 
 pub use continuation::Continuation;
@@ -212,7 +212,7 @@ impl Actors {
 
     async fn read<T: Listed>(&self, address: &Arc<Address>, after: Option<T::Mark>, limit: usize) -> Result<Vec<T>> {
         let Route::Local(slot) = self.router.route(address)?;
-        let ticket = slot.enter("list", &mut Deadline::new(CALL_TIMEOUT_DEFAULT, None)).await?;
+        let ticket = slot.enter("list", &mut Deadline::new(address.call_timeout, None)).await?;
         let actors = ticket.actors()?;
         // It may be from disk, and much.
         task::blocking(move || T::list(&*actors, after.as_ref(), limit)).await

@@ -4,6 +4,8 @@ use mainstay_core::time::Duration;
 use mainstay_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::call::caller::CALL_TIMEOUT_DEFAULT;
+
 /// How the actors of one type behave on a node.
 ///
 /// Plain values, already put together from defaults, attribute, file and builder; `mainstay-node` does that and knows where
@@ -54,7 +56,7 @@ impl Default for ActorSettings {
             active_actors_max: None,
             memory_max: None,
             mailbox: 1024,
-            call_timeout: Duration::from_secs(60),
+            call_timeout: CALL_TIMEOUT_DEFAULT,
             deactivation_grace: Duration::from_secs(5),
             slow_turn: Duration::from_secs(1),
             idempotency_retention: Duration::from_secs(24 * 60 * 60),

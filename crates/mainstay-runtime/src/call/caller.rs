@@ -26,7 +26,7 @@ use crate::observe::trace::{Trace, actor_span, call_span};
 use crate::router::{Address, Route, Router};
 use crate::worker::desk::Desk;
 
-/// How long a call may take unless its proxy says otherwise.
+/// How long a call may take unless its proxy or the settings of its actor say otherwise.
 pub const CALL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 
 /// The longest idempotency key.
@@ -80,19 +80,21 @@ type Entry<O> = (Arc<O>, Ground);
 
 impl Caller {
     pub(crate) fn new(router: Arc<dyn Router>, address: Arc<Address>, actor: Option<ActorId>) -> Self {
-        Self::to(match actor {
+        let timeout = address.call_timeout;
+        let whom = match actor {
             None => Whom::Partition { router, address },
             Some(id) => Whom::Actor { router, address, id },
-        })
+        };
+        Self::to(whom, timeout)
     }
 
     pub(crate) fn to_worker(desk: Arc<Desk>) -> Self {
-        Self::to(Whom::Worker(desk))
+        Self::to(Whom::Worker(desk), CALL_TIMEOUT_DEFAULT)
     }
 
-    fn to(whom: Whom) -> Self {
+    fn to(whom: Whom, timeout: Duration) -> Self {
         let target = Target { whom, seats: Seats::default() };
-        Self { target: Arc::new(target), timeout: CALL_TIMEOUT_DEFAULT, key: None }
+        Self { target: Arc::new(target), timeout, key: None }
     }
 
     /// The same with another time limit.

@@ -149,6 +149,20 @@ async fn a_time_limit_says_whether_the_call_had_begun() {
     assert_eq!(desk.log().await.unwrap(), ["under way"]);
 }
 
+#[tokio::test]
+async fn the_settings_say_how_long_a_call_may_take_unless_its_proxy_does() {
+    let settings = |node: mainstay::node::NodeBuilder| {
+        node.actor::<DeskActor>().actor_defaults(|settings| settings.call_timeout = Duration::from_millis(10))
+    };
+    let node = TestNode::start(settings).await.unwrap();
+    let desk: DeskRef = node.actor("a").unwrap();
+    let error = desk.work_for("too long".into(), 50).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
+    let patient = desk.with_timeout(Duration::from_secs(1));
+    patient.work_for("long".into(), 50).await.unwrap();
+    assert_eq!(patient.log().await.unwrap(), ["too long", "long"]);
+}
+
 #[interface]
 trait Brittle {
     async fn poke(&mut self) -> Result<u32>;
