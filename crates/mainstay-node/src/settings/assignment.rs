@@ -30,6 +30,17 @@ impl Scope {
     }
 }
 
+/// A key as the file has it: the name of a service with a dot in it needs quotes there.
+pub(crate) fn file_key(key: &str) -> String {
+    let is_bare = |name: &str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
+    match split(key) {
+        (Scope::Service(name), rest) if !is_bare(&name) => {
+            format!("{SERVICES}.{}.{rest}", serde_json::Value::String(name))
+        }
+        _ => key.to_owned(),
+    }
+}
+
 /// Somebody's wish that a setting have a value, not yet checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Assignment {

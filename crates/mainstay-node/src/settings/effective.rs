@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use mainstay_core::{Level, Result};
 use mainstay_replica::HostOptions;
 use mainstay_runtime::ActorSettings;
 
-use super::assignment::Scope;
+use super::assignment::{Scope, file_key};
 use super::node_keys::NodeDraft;
 use super::origin::Origin;
 use super::placement::{PARTITIONS, PERSISTENCE, Replicas};
@@ -196,13 +196,17 @@ impl fmt::Display for Settings {
     }
 }
 
+/// In the form of the file. What a file cannot say, or has said already, is a comment.
 fn write_table(f: &mut fmt::Formatter<'_>, entries: &[Setting]) -> fmt::Result {
-    let width =
-        |text: fn(&Setting) -> String| entries.iter().map(|entry| text(entry).chars().count()).max().unwrap_or(0);
-    let (keys, values) = (width(|entry| entry.key.clone()), width(|entry| entry.value.to_string()));
-    for Setting { key, value, origin } in entries {
-        let value = value.to_string();
-        writeln!(f, "{key:keys$} = {value:values$}  # {origin}")?;
-    }
-    Ok(())
+    let mut said = BTreeSet::new();
+    let lines: Vec<_> = entries
+        .iter()
+        .map(|Setting { key, value, origin }| {
+            let mark = if value.is_for_file() && said.insert(key) { "" } else { "# " };
+            (format!("{mark}{}", file_key(key)), value.to_string(), origin)
+        })
+        .collect();
+    let keys = lines.iter().map(|(key, ..)| key.chars().count()).max().unwrap_or(0);
+    let values = lines.iter().map(|(_, value, _)| value.chars().count()).max().unwrap_or(0);
+    lines.iter().try_for_each(|(key, value, origin)| writeln!(f, "{key:keys$} = {value:values$}  # {origin}"))
 }

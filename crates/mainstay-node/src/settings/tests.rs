@@ -64,11 +64,11 @@ fn without_anything_everything_is_a_default_or_said_by_code() {
         ("defaults.memory_max", "\"none\" from default"),
         ("defaults.replicas.target", "3 from default"),
         ("services.Counter.persistence", "\"persisted\" from default"),
-        ("services.Counter.partitions", "uniform(10) from default"),
+        ("services.Counter.partitions", "10 from default"),
         ("services.Counter.replicas.min", "3 from default"),
         ("services.Counter.mailbox", "1024 from default"),
         ("services.Busy.persistence", "\"volatile\" from attribute"),
-        ("services.Busy.partitions", "uniform(4) from attribute"),
+        ("services.Busy.partitions", "4 from attribute"),
         ("services.Busy.mailbox", "16 from attribute"),
         ("services.Shop.partitions", "named(\"eu\", \"us\") from attribute"),
         ("services.Shop.mailbox", "no services.Shop.mailbox"),
@@ -77,6 +77,33 @@ fn without_anything_everything_is_a_default_or_said_by_code() {
     }
     assert_eq!(settings.service("Busy").unwrap().actor.as_ref().unwrap().mailbox, 16);
     assert_eq!(settings.service("Shop").unwrap().actor, None);
+}
+
+#[test]
+fn what_is_printed_is_a_file_that_says_the_same() {
+    let dotted = Declared { name: "shop.Cart \"é\"".to_owned(), ..busy() };
+    let resolve = |file: &str| {
+        let file = Some(ConfigFile::new("mainstay.toml", file));
+        let types = vec![counter(), busy(), shop(), dotted.clone()];
+        Surroundings { file, environment: Environment::of(std::iter::empty()) }
+            .resolve(Knowledge::Types(types), Vec::new())
+            .unwrap()
+    };
+    let values = |settings: &Settings| {
+        settings.entries().iter().map(|entry| (entry.key.clone(), entry.value.clone())).collect::<Vec<_>>()
+    };
+    let first =
+        resolve("admin.address = 9090\n[defaults]\nmemory_max = \"1GiB\"\n[services.Counter]\npartitions = 20\n");
+    let printed = first.to_string();
+    assert!(printed.contains("# services.Shop.partitions"), "{printed}");
+    assert_eq!(values(&resolve(&printed)), values(&first), "{printed}");
+
+    let record = crate::RecordedService {
+        name: "Counter".into(),
+        level: Level::Persisted,
+        partitioning: Partitioning::uniform(20),
+    };
+    assert_eq!(values(&resolve(&first.clone().with_records(&[record]).to_string())), values(&first));
 }
 
 #[test]
@@ -106,7 +133,7 @@ fn what_is_later_goes_over_what_is_earlier() {
         ("services.Counter.mailbox", "7 from mainstay.toml:7"),
         ("services.Counter.call_timeout", "\"9s\" from environment MAINSTAY_DEFAULTS_CALL_TIMEOUT"),
         ("services.Counter.idle_timeout", "\"1h30m\" from mainstay.toml:12"),
-        ("services.Counter.partitions", "uniform(20) from mainstay.toml:11"),
+        ("services.Counter.partitions", "20 from mainstay.toml:11"),
         ("services.Counter.persistence", "\"volatile\" from mainstay.toml:13"),
         ("services.Counter.replicas.target", "5 from mainstay.toml:9"),
         ("services.Counter.replicas.min", "3 from default"),
@@ -344,7 +371,7 @@ fn without_types_services_are_shown_as_the_file_has_them() {
         [
             "services.Any.persistence is \"persisted\" in the data folder and \"volatile\" by mainstay.toml:3: a node will \
              refuse to start",
-            "services.Any.partitions is uniform(10) in the data folder and 20 by mainstay.toml:4: a node will refuse to start",
+            "services.Any.partitions is 10 in the data folder and 20 by mainstay.toml:4: a node will refuse to start",
         ]
     );
 }

@@ -8,7 +8,8 @@ use mainstay_core::time::Duration;
 
 use super::text;
 
-/// An effective value. `Display` gives it as the file has it.
+/// An effective value. `Display` gives it as the file has it, where the file can have it: names of partitions, and that there
+/// is but one, are said by code alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Value {
@@ -36,9 +37,13 @@ impl Value {
         match self {
             Self::Count(count) => (*count).into(),
             Self::None => serde_json::Value::Null,
-            Self::Partitioning(_) => self.to_string().into(),
             other => other.plain().into(),
         }
+    }
+
+    /// True if the file can have it.
+    pub(crate) fn is_for_file(&self) -> bool {
+        !matches!(self, Self::Partitioning(Partitioning::Named { .. } | Partitioning::Singleton))
     }
 
     /// Without the quotes that the file needs.
@@ -59,8 +64,11 @@ impl Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Count(_) | Self::Partitioning(_) => f.write_str(&self.plain()),
-            other => write!(f, "{:?}", other.plain()),
+            Self::Count(count) => count.fmt(f),
+            Self::Partitioning(Partitioning::Uniform { count, .. }) => count.fmt(f),
+            Self::Partitioning(_) => f.write_str(&self.plain()),
+            // A string of JSON is one of TOML.
+            other => write!(f, "{}", serde_json::Value::String(other.plain())),
         }
     }
 }
