@@ -168,7 +168,7 @@ impl Host {
     pub fn activity(&self) -> Vec<(SetId, SetActivity)> {
         let replicated = self.inner.replicas.iter().map(|(set, replica)| (*set, replica.activity()));
         let local = self.inner.local.iter().map(|set| {
-            let activity = SetActivity { commits: set.commits(), ..SetActivity::default() };
+            let activity = SetActivity { commits: set.commits(), held: set.counts(), ..SetActivity::default() };
             (set.id(), activity)
         });
         replicated.chain(local).collect()

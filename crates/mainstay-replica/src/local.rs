@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use mainstay_core::{Epoch, Error, NodeId, Result, SequenceNumber, SetId};
-use mainstay_store::state::{MemoryStore, WriteBatch};
+use mainstay_store::state::{Counts, MemoryStore, StateStore as _, WriteBatch};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 
@@ -74,6 +74,11 @@ impl LocalSet {
     /// How many commits there were.
     pub(crate) fn commits(&self) -> u64 {
         self.store.at_mark(|mark| mark.index)
+    }
+
+    /// How much it holds.
+    pub(crate) fn counts(&self) -> Counts {
+        self.store.checkpointed_counts()
     }
 
     pub(crate) fn standing(&self) -> Standing {

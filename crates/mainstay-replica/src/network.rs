@@ -14,6 +14,7 @@ use openraft::raft::{
 use openraft::{RaftNetworkFactory, RaftNetworkV2};
 use rand::Rng as _;
 
+use crate::activity::Upkeep;
 use crate::message::{Envelope, Request, Response};
 use crate::raft::{Member, Types, Vote};
 use crate::state_machine::{SnapshotData, SnapshotOf};
@@ -27,6 +28,7 @@ pub(crate) struct Network {
     pub set: SetId,
     /// How long one piece of a snapshot may take to be taken in.
     pub chunk_timeout: time::Duration,
+    pub upkeep: Arc<Upkeep>,
 }
 
 impl RaftNetworkFactory<Types> for Network {
@@ -87,9 +89,13 @@ impl Peer {
             export = rest;
             let Some(chunk) = chunk else { break };
             let chunk: Bytes = chunk.map_err(failed)?;
+            let bytes = chunk.len();
             let request = Request::SnapshotChunk { transfer, number, chunk };
             match self.call(request, self.network.chunk_timeout).await? {
-                Response::Done => number += 1,
+                Response::Done => {
+                    number += 1;
+                    self.network.upkeep.copied(bytes);
+                }
                 other => return Err(self.unexpected(&other).into()),
             }
         }

@@ -9,7 +9,7 @@ use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::sync::watch;
 
-use crate::activity::SetActivity;
+use crate::activity::{SetActivity, Upkeep};
 use crate::bundle::Bundle;
 use crate::claim::Claims;
 use crate::committer::{Answering, Commit, Committer, stopped};
@@ -70,6 +70,7 @@ pub(crate) struct Inner {
     pub(crate) committer: Arc<Committer>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) growth: Arc<Growth>,
+    upkeep: Arc<Upkeep>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) receiver: Receiver,
     pub(crate) scope: task::Scope,
@@ -144,8 +145,13 @@ impl Replica {
         let fresh = log_storage.is_pristine();
         let progress = Arc::new(Progress::new(store.mark().index, log_storage.next()));
         let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;
-        let network =
-            Network { transport: transport.clone(), set: identity.set, chunk_timeout: SNAPSHOT_CHUNK_TIMEOUT };
+        let upkeep = Arc::new(Upkeep::default());
+        let network = Network {
+            transport: transport.clone(),
+            set: identity.set,
+            chunk_timeout: SNAPSHOT_CHUNK_TIMEOUT,
+            upkeep: upkeep.clone(),
+        };
         let config = raft_config(identity.set, &options)?;
         let id = identity.replica.0;
         let bundle = Bundle::new(&scope);
@@ -169,6 +175,7 @@ impl Replica {
             committer,
             keeper,
             growth,
+            upkeep,
             transport,
             receiver,
             scope,
@@ -365,7 +372,9 @@ impl Replica {
 
     /// What it has done since it was started.
     pub fn activity(&self) -> SetActivity {
-        SetActivity { unsaved_bytes: self.inner.growth.unsaved(), ..self.inner.committer.activity() }
+        let Inner { store, upkeep, growth, committer, .. } = &*self.inner;
+        let (unsaved_bytes, held) = (growth.unsaved(), store.checkpointed_counts());
+        upkeep.over(SetActivity { unsaved_bytes, held, ..committer.activity() })
     }
 
     pub(crate) fn stopped(&self) -> Error {
@@ -421,8 +430,9 @@ async fn housekeep(inner: std::sync::Weak<Inner>) {
 
 async fn checkpoint(inner: &Inner) -> Result<()> {
     let _alone = inner.checkpointing.lock().await;
-    let store = inner.store.clone();
+    let (store, unsaved, began) = (inner.store.clone(), inner.store.unsaved_bytes(), time::now());
     let durable = task::blocking(move || store.checkpoint()).await?;
+    inner.upkeep.saved(unsaved, time::now().saturating_duration_since(began));
     inner.growth.announce_checkpoint(durable.clone());
     inner.growth.checkpoint_done(inner.store.unsaved_bytes());
     tell_openraft(inner, durable.index).await?;

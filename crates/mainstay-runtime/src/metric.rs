@@ -60,6 +60,17 @@ pub const REPLICA_COMMITS_WAITING: &str = "mainstay_replica_commits_waiting";
 pub const REPLICA_THROTTLED: &str = "mainstay_replica_throttled_total";
 /// Bytes that were applied since the last checkpoint, by set.
 pub const REPLICA_UNSAVED_BYTES: &str = "mainstay_replica_unsaved_bytes";
+/// Bytes that checkpoints have written, by set.
+pub const REPLICA_CHECKPOINT_BYTES: &str = "mainstay_replica_checkpoint_bytes_total";
+/// How long checkpoints took, by set.
+pub const REPLICA_CHECKPOINT: &str = "mainstay_replica_checkpoint_seconds";
+/// Bytes of snapshots that were sent to replicas on other nodes, by set.
+pub const REPLICA_COPIED_BYTES: &str = "mainstay_replica_copied_bytes_total";
+
+/// Entries that the state of a set holds; on disk, as of its last checkpoint.
+pub const STORE_ENTRIES: &str = "mainstay_store_entries";
+/// Bytes of keys and values that the state of a set holds; on disk, as of its last checkpoint.
+pub const STORE_BYTES: &str = "mainstay_store_bytes";
 
 /// Bytes that were written to the node log.
 pub const LOG_BYTES: &str = "mainstay_log_bytes_total";
@@ -126,6 +137,11 @@ pub const ALL: &[Described] = &[
     gauge(REPLICA_COMMITS_WAITING, "Commits that wait to be proposed"),
     counter(REPLICA_THROTTLED, "Commits refused as overloaded"),
     gauge(REPLICA_UNSAVED_BYTES, "Bytes applied since the last checkpoint"),
+    counter(REPLICA_CHECKPOINT_BYTES, "Bytes written by checkpoints"),
+    histogram(REPLICA_CHECKPOINT, "How long checkpoints took"),
+    counter(REPLICA_COPIED_BYTES, "Bytes of snapshots sent to other replicas"),
+    gauge(STORE_ENTRIES, "Entries that the state holds (on disk, as of the last checkpoint)"),
+    gauge(STORE_BYTES, "Bytes of keys and values that the state holds (on disk, as of the last checkpoint)"),
     counter(LOG_BYTES, "Bytes written to the node log"),
     counter(LOG_FLUSHES, "Synced writes of the node log"),
     histogram(LOG_FLUSH, "How long a synced write of the node log took"),

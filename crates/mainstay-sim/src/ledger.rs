@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::Result;
-use mainstay_store::state::{Import, Mark, StateSnapshot, StateStore, Write};
+use mainstay_store::state::{Counts, Import, Mark, StateSnapshot, StateStore, Write};
 use parking_lot::Mutex;
 
 /// What all replicas have applied, by place in the log. A place that two replicas (or one replica before and after a
@@ -95,6 +95,10 @@ impl StateStore for RecordingStore {
 
     fn checkpointed(&self) -> Mark {
         self.store.checkpointed()
+    }
+
+    fn checkpointed_counts(&self) -> Counts {
+        self.store.checkpointed_counts()
     }
 
     fn unsaved_bytes(&self) -> u64 {

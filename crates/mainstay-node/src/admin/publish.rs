@@ -57,8 +57,15 @@ fn publish_set(set: SetId, now: &SetActivity, before: &SetActivity) {
     count(metric::REPLICA_ENTRIES, now.entries, before.entries);
     count(metric::REPLICA_COMMIT_BYTES, now.bytes, before.bytes);
     count(metric::REPLICA_THROTTLED, now.throttled, before.throttled);
-    metrics::gauge!(metric::REPLICA_COMMITS_WAITING, "set" => name.clone()).set(now.waiting as f64);
-    metrics::gauge!(metric::REPLICA_UNSAVED_BYTES, "set" => name.clone()).set(now.unsaved_bytes as f64);
+    count(metric::REPLICA_CHECKPOINT_BYTES, now.checkpoint_bytes, before.checkpoint_bytes);
+    count(metric::REPLICA_COPIED_BYTES, now.copied_bytes, before.copied_bytes);
+    let show = |metric: &'static str, now: u64| metrics::gauge!(metric, "set" => name.clone()).set(now as f64);
+    show(metric::REPLICA_COMMITS_WAITING, now.waiting);
+    show(metric::REPLICA_UNSAVED_BYTES, now.unsaved_bytes);
+    show(metric::STORE_ENTRIES, now.held.entries);
+    show(metric::STORE_BYTES, now.held.bytes);
+    let checkpoints = metrics::histogram!(metric::REPLICA_CHECKPOINT, "set" => name.clone());
+    record(&checkpoints, &now.checkpoints, &before.checkpoints);
     record(&metrics::histogram!(metric::REPLICA_COMMIT, "set" => name), &now.timings, &before.timings);
 }
 

@@ -46,6 +46,9 @@ async fn a_replica_that_missed_the_log_gets_the_whole_state_in_pieces() {
     }
     primary.checkpoint().await.unwrap();
     log_cut(&primary).await;
+    let activity = primary.activity();
+    assert!(activity.held.entries >= 60 && activity.checkpoint_bytes >= activity.held.bytes, "{activity:?}");
+    assert!(activity.checkpoints.count() > 0 && activity.copied_bytes == 0, "{activity:?}");
 
     // One to memory, one to disk.
     cluster.start(NodeId(2), ReplicaId(2)).await;
@@ -61,4 +64,6 @@ async fn a_replica_that_missed_the_log_gets_the_whole_state_in_pieces() {
     assert_eq!(contents(&cluster.replica(2)), contents(&primary));
     assert_eq!(contents(&cluster.replica(3)), contents(&primary));
     assert!(cluster.replica(2).status().log_first > 0, "it never had the entries before the snapshot");
+    let copied = primary.activity().copied_bytes;
+    assert!(copied >= 2 * activity.held.bytes, "{copied} bytes were sent to two replicas");
 }

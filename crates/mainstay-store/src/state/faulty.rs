@@ -144,6 +144,10 @@ impl StateStore for FaultyStore {
         self.store.checkpointed()
     }
 
+    fn checkpointed_counts(&self) -> Counts {
+        self.store.checkpointed_counts()
+    }
+
     fn unsaved_bytes(&self) -> u64 {
         self.store.unsaved_bytes()
     }

@@ -247,6 +247,10 @@ impl StateStore for MemoryStore {
         self.inner.shared.read().checkpointed.clone()
     }
 
+    fn checkpointed_counts(&self) -> Counts {
+        self.inner.shared.read().state.counts
+    }
+
     fn unsaved_bytes(&self) -> u64 {
         self.inner.shared.read().unsaved_bytes
     }

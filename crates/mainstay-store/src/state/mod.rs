@@ -73,6 +73,9 @@ pub trait StateStore: Debug + Send + Sync + 'static {
     /// The mark of the last checkpoint: where the log must still start after a crash.
     fn checkpointed(&self) -> Mark;
 
+    /// How much it held at its last checkpoint. One in memory keeps count at any time. Costs nothing worth mentioning.
+    fn checkpointed_counts(&self) -> Counts;
+
     /// What was applied since the last checkpoint, in bytes of memory that it may hold: keys, values and a fixed amount
     /// per write. Who feeds the store checkpoints it by this figure, and takes in no more above a limit of its own,
     /// because applying what is committed can neither fail nor wait.

@@ -94,6 +94,10 @@ async fn metrics_are_served_and_count_what_happens() {
     assert!(grown("mainstay_log_bytes_total") >= 20.0 * 512.0, "a block is at least a sector");
     assert_eq!(grown("mainstay_log_flush_seconds_count"), grown("mainstay_log_flushes_total"));
     assert_eq!(sum(&after, "mainstay_replica_throttled_total"), 0.0);
+    for metric in ["replica_checkpoint_bytes_total", "replica_copied_bytes_total", "store_entries", "store_bytes"] {
+        let series = format!("mainstay_{metric}{{set=\"persisted");
+        assert!(after.keys().any(|key| key.starts_with(&series)), "{metric}");
+    }
 
     assert_eq!(get(address, "/health").body, "running\n");
     assert_eq!(get(address, "/").status, 404);

@@ -87,6 +87,7 @@ fn writes_apply_in_order(subject: &mut dyn Subject) {
 
     // The same on top of what a checkpoint has saved.
     store.checkpoint().unwrap();
+    assert_eq!(store.checkpointed_counts(), Counts { entries: 4, bytes: 2 + 9 + 1 + 5 });
     let mut batch = WriteBatch::new();
     batch.delete_range(b"", Some(b"b")).put(b"a", b"4").delete(b"c").delete_range(b"z", Some(b"a"));
     store.apply(mark(2), &mut batch.iter()).unwrap();

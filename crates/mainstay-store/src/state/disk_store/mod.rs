@@ -26,7 +26,7 @@ use parking_lot::{Mutex, RwLock};
 pub use options::DiskStoreOptions;
 
 use super::prepared::Prepared;
-use super::{Import, Mark, StateSnapshot, StateStore, Write};
+use super::{Counts, Import, Mark, StateSnapshot, StateStore, Write};
 use crate::disk::{Disk, OpenMode};
 use base::Base;
 use failure::{io_failure, redb_failure};
@@ -175,6 +175,10 @@ impl StateStore for DiskStore {
 
     fn checkpointed(&self) -> Mark {
         self.shared.checkpointed.read().clone()
+    }
+
+    fn checkpointed_counts(&self) -> Counts {
+        self.shared.layers.read().base.counts()
     }
 
     fn unsaved_bytes(&self) -> u64 {
