@@ -28,7 +28,7 @@ use crate::state_machine::StateMachine;
 use crate::transport::Transport;
 
 /// How long one piece of a state may take to be sent and taken in.
-const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(30);
+pub(crate) const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(30);
 
 /// How long a new primary may take to show up after the old one handed over.
 const HAND_OVER_TIMEOUT: time::Duration = time::Duration::from_secs(5);
@@ -158,7 +158,8 @@ impl Replica {
         raft.set_metrics_recorder(Some(answering)).await.map_err(|error| stopped(identity.set, &error.to_string()))?;
         let keeper = Keeper::new(identity.set, &raft, &options.timing, committer.clone(), progress.clone());
         let keeper = Arc::new(keeper);
-        let receiver = Receiver::new(identity, raft.clone(), bundle, store.clone(), fresh, options.timing);
+        let receiver =
+            Receiver::new(identity, raft.clone(), bundle, store.clone(), scope.clone(), fresh, options.timing);
         let inner = Inner {
             identity,
             options,
