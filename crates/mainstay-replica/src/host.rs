@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId, random};
-use mainstay_store::disk::Disk;
+use mainstay_store::disk::{Disk, OpenMode};
 use mainstay_store::log::{LogActivity, LogOptions, MemoryLog, NodeLog, SegmentLog};
 use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore};
 use rand::Rng as _;
@@ -12,6 +12,7 @@ use rand::Rng as _;
 use crate::activity::SetActivity;
 use crate::identity::HostIdentity;
 use crate::local::LocalSet;
+use crate::log_storage::LogStorage;
 use crate::message::Response;
 use crate::options::ReplicaOptions;
 use crate::partition::Partition;
@@ -92,7 +93,7 @@ impl Host {
         for number in 0..sets {
             let persisted = async {
                 let set = SetId { level: Level::Persisted, number };
-                let store = open_store(disk.clone(), &state_folder, set, &options)?;
+                let store = open_store(disk.clone(), &state_folder, set, &log, &options)?;
                 let identity = Identity { set, replica: ReplicaId(options.node.0), node: options.node };
                 Replica::start(identity, options.replica.clone(), log.clone(), store, transport.clone()).await
             };
@@ -196,15 +197,34 @@ impl Host {
     }
 }
 
-fn open_store(disk: Arc<dyn Disk>, folder: &Path, set: SetId, options: &HostOptions) -> Result<Arc<dyn StateStore>> {
+fn open_store(
+    disk: Arc<dyn Disk>,
+    folder: &Path,
+    set: SetId,
+    log: &Arc<dyn NodeLog>,
+    options: &HostOptions,
+) -> Result<Arc<dyn StateStore>> {
     let path: PathBuf = folder.join(format!("{set}.redb"));
+    let name = format!("state file {}", path.display());
+    let log = LogStorage::of_set(log.clone(), set);
     let share = usize::from(options.sets_per_level);
     let options = DiskStoreOptions {
         cache_bytes_max: options.store.cache_bytes_max / share,
         owner: Bytes::from(format!("{} of {}", set, options.node)),
+        // A log that was cut is worth nothing without the file: an empty one must not take its place.
+        mode: if log.first() > 0 { OpenMode::Existing } else { options.store.mode },
         ..options.store.clone()
     };
-    Ok(Arc::new(DiskStore::open(disk, &path, options)?))
+    let store = match DiskStore::open(disk, &path, options) {
+        Err(missing) if missing.kind() == ErrorKind::NotFound => {
+            log.check_joins(0, &name)?;
+            return Err(missing);
+        }
+        opened => opened?,
+    };
+    // The replica looks, too, and does not know the file's name.
+    log.check_joins(store.mark().index, &name)?;
+    Ok(Arc::new(store))
 }
 
 pub(crate) fn folder_error(path: &Path, error: std::io::Error) -> Error {

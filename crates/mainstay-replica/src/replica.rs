@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId, task, time};
-use mainstay_store::log::{GroupId, NodeLog};
+use mainstay_store::log::NodeLog;
 use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::sync::watch;
@@ -111,7 +111,7 @@ impl Replica {
     /// [`found`](Replica::found) on one node, or to be taken in by [`join`](Replica::join).
     ///
     /// # Errors
-    /// `Corrupt` or `UnknownVersion` if what is stored cannot be used.
+    /// `Corrupt` or `UnknownVersion` if what is stored cannot be used, or the state and the log do not belong together.
     pub async fn start(
         identity: Identity,
         options: ReplicaOptions,
@@ -139,8 +139,9 @@ impl Replica {
         scope: task::Scope,
     ) -> Result<Self> {
         let growth = Arc::new(Growth::new(options.checkpoint.bytes));
-        let log_storage = LogStorage::new(log, GroupId(u64::from(identity.set.number)));
+        let log_storage = LogStorage::of_set(log, identity.set);
         log_storage.check()?;
+        log_storage.check_joins(store.mark().index, &format!("the state of set {}", identity.set))?;
         let fresh = log_storage.is_pristine();
         let progress = Arc::new(Progress::new(store.mark().index, log_storage.next()));
         let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;
