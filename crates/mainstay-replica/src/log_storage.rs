@@ -70,6 +70,15 @@ impl LogStorage {
         self.log.group(self.group).next
     }
 
+    /// The entries before an index that the log has, each as its index and how many bytes it takes.
+    ///
+    /// # Errors
+    /// `NotFound` if the log is being cut at the same time.
+    pub(crate) fn lengths_before(&self, end: u64) -> Result<impl Iterator<Item = (u64, u64)> + use<>> {
+        let first = self.first();
+        Ok((first..).zip(self.log.lengths(self.group, first..end)?))
+    }
+
     /// The part of a range that the log has.
     fn existing(&self, range: &impl RangeBounds<u64>) -> Range<u64> {
         let view = self.log.group(self.group);

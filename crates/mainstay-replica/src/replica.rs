@@ -138,10 +138,13 @@ impl Replica {
         transport: Arc<dyn Transport>,
         scope: task::Scope,
     ) -> Result<Self> {
-        let growth = Arc::new(Growth::new(options.checkpoint.bytes));
         let log_storage = LogStorage::of_set(log, identity.set);
         log_storage.check()?;
         log_storage.check_joins(store.mark().index, &format!("the state of set {}", identity.set))?;
+        let growth = Arc::new(Growth::new(options.checkpoint.bytes));
+        for (index, bytes) in log_storage.lengths_before(store.mark().index)? {
+            growth.logged(index + 1, bytes);
+        }
         let fresh = log_storage.is_pristine();
         let progress = Arc::new(Progress::new(store.mark().index, log_storage.next()));
         let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;

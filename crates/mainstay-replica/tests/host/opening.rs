@@ -219,6 +219,33 @@ async fn a_state_file_that_is_missing_while_the_log_is_whole_is_made_anew() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_log_is_cut_however_short_each_run_is() {
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    let mut few = HostOptions { sets_per_level: 1, ..options(1) };
+    few.replica.checkpoint.log_keep_bytes = 1 << 20;
+    for run in 0..10 {
+        let process = founded(&nodes, &disk, few.clone()).await;
+        let partition = process.host.partition(Level::Persisted, PartitionId(0));
+        for number in 0..4 {
+            put(&partition, &format!("{run} {number}"), &"x".repeat(100_000)).await.unwrap();
+        }
+        let replica = process.host.replica(partition.set()).unwrap();
+        replica.checkpoint().await.unwrap();
+        if run == 9 {
+            // Of four megabytes: one and a little more, and the entries that each start adds.
+            let is_cut = async {
+                while replica.status().log_next - replica.status().log_first > 24 {
+                    time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            time::timeout(Duration::from_secs(5), is_cut).await.expect("the log is cut");
+        }
+        drop(partition);
+        nodes.stop(process).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn three_hosts_become_one_system_and_outlive_restarts() {
     let nodes = Nodes::default();
     let disks = [SimDisk::new(1), SimDisk::new(2), SimDisk::new(3)];

@@ -176,6 +176,12 @@ impl NodeLog for SegmentLog {
         Ok(entries)
     }
 
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>> {
+        let state = self.handle.shared.state.lock();
+        let Some(found) = state.index.groups.get(&group) else { return Ok(Vec::new()) };
+        Ok(found.range(group, &range)?.map(|position| u64::from(position.len)).collect())
+    }
+
     fn group(&self, group: GroupId) -> GroupView {
         self.handle.shared.state.lock().index.groups.get(&group).map(super::group::Group::view).unwrap_or_default()
     }
