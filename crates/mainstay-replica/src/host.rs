@@ -23,6 +23,9 @@ use crate::transport::Transport;
 /// enough to spread over cores and nodes.
 pub const SETS_PER_LEVEL: u16 = 8;
 
+/// How the names of state files end.
+const STATE_SUFFIX: &str = ".redb";
+
 /// All replicas of a node: the persisted ones on one node log, the volatile ones in memory, and the sets of level none.
 #[derive(Debug, Clone)]
 pub struct Host {
@@ -83,10 +86,10 @@ impl Host {
             return Err(Error::invalid("sets_per_level is 0: a level needs at least one set"));
         }
         HostIdentity { node: options.node, sets_per_level: sets }.check_or_create(&*disk, folder)?;
-        let node_log = Arc::new(SegmentLog::open(disk.clone(), &folder.join("log"), options.log.clone())?);
+        let state_folder = folder.join("state");
+        let node_log = Arc::new(open_log(disk.clone(), &folder.join("log"), &state_folder, &options)?);
         let log: Arc<dyn NodeLog> = node_log.clone();
         let memory_log: Arc<dyn NodeLog> = Arc::new(MemoryLog::new());
-        let state_folder = folder.join("state");
         disk.create_dir_all(&state_folder).map_err(|error| folder_error(&state_folder, error))?;
 
         let mut replicas = BTreeMap::new();
@@ -197,6 +200,26 @@ impl Host {
     }
 }
 
+/// Opens the node log, and creates it only where there is no state yet: the log is there, durably, before the first state is.
+fn open_log(disk: Arc<dyn Disk>, folder: &Path, state_folder: &Path, options: &HostOptions) -> Result<SegmentLog> {
+    let has_state = match disk.list(state_folder) {
+        Ok(names) => names.iter().any(|name| name.ends_with(STATE_SUFFIX)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(folder_error(state_folder, error)),
+    };
+    let mode = if has_state { OpenMode::Existing } else { options.log.mode };
+    SegmentLog::open(disk, folder, LogOptions { mode, ..options.log.clone() }).map_err(|error| match error.kind() {
+        ErrorKind::NotFound if has_state => Error::corrupt(format!(
+            "{} has the states of this node, but its log {} is gone, and with it all that was committed since their last \
+             checkpoints and whom this node has voted for; restore the log or a copy of the whole data folder, or remove \
+             this node from its replica sets and start it with an empty folder and a new id",
+            state_folder.display(),
+            folder.display()
+        )),
+        _ => error,
+    })
+}
+
 fn open_store(
     disk: Arc<dyn Disk>,
     folder: &Path,
@@ -204,7 +227,7 @@ fn open_store(
     log: &Arc<dyn NodeLog>,
     options: &HostOptions,
 ) -> Result<Arc<dyn StateStore>> {
-    let path: PathBuf = folder.join(format!("{set}.redb"));
+    let path: PathBuf = folder.join(format!("{set}{STATE_SUFFIX}"));
     let name = format!("state file {}", path.display());
     let log = LogStorage::of_set(log.clone(), set);
     let share = usize::from(options.sets_per_level);

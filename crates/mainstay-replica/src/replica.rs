@@ -146,6 +146,9 @@ impl Replica {
             growth.logged(index + 1, bytes);
         }
         let fresh = log_storage.is_pristine();
+        if fresh && store.mark().index > 0 {
+            return Err(log_lost(identity.set));
+        }
         let progress = Arc::new(Progress::new(store.mark().index, log_storage.next()));
         let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;
         let network =
@@ -377,6 +380,15 @@ impl Replica {
         let why = self.status().failure.unwrap_or_else(|| "it was shut down".to_owned());
         stopped(self.inner.identity.set, &why)
     }
+}
+
+/// A vote is durable before the first entry or state of another replica is taken in, so that a state never comes before a log.
+fn log_lost(set: SetId) -> Error {
+    Error::corrupt(format!(
+        "set {set} has a state but nothing in its log, not even a vote: the log was lost or is that of another node; \
+         restore it or a copy of the whole data folder, or remove this node from its replica sets and start it with an \
+         empty folder and a new id"
+    ))
 }
 
 fn raft_config(set: SetId, options: &ReplicaOptions) -> Result<openraft::Config> {

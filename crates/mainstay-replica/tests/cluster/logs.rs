@@ -77,5 +77,8 @@ async fn a_state_and_a_log_that_do_not_join_are_refused() {
     let error = start(member.log.clone(), empty).await.expect_err("a gap between the state and the log");
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
     assert!(error.to_string().contains("volatile-0"), "{error}");
+    let error = start(Arc::new(MemoryLog::new()), member.store.clone()).await.expect_err("a state without its log");
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().contains("volatile-0"), "{error}");
     start(member.log, member.store).await.expect("what belongs together");
 }

@@ -219,6 +219,63 @@ async fn a_state_file_that_is_missing_while_the_log_is_whole_is_made_anew() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_folder_whose_log_is_gone_is_refused() {
+    for (checkpointed, folder_stays) in [(true, true), (true, false), (false, true), (false, false)] {
+        let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+        let process = founded(&nodes, &disk, options(1)).await;
+        let partition = process.host.partition(Level::Persisted, PartitionId(0));
+        put(&partition, "k", "v").await.unwrap();
+        if checkpointed {
+            process.host.replica(partition.set()).unwrap().checkpoint().await.unwrap();
+        }
+        drop(partition);
+        nodes.stop(process).await;
+        let log = Path::new(FOLDER).join("log");
+        for name in disk.list(&log).unwrap() {
+            disk.remove(&log.join(name)).unwrap();
+        }
+        if !folder_stays {
+            disk.lose_dir(&log);
+        }
+        let before = disk.list(Path::new(FOLDER)).unwrap();
+        for _ in 0..2 {
+            let error = nodes.open(&disk, options(1)).await.err().expect("a state without a log");
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            let text = error.to_string();
+            assert!(text.contains("/data/log") && text.contains("restore"), "{text}");
+        }
+        assert_eq!(disk.list(Path::new(FOLDER)).unwrap(), before, "nothing was made in its place");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_start_that_was_cut_short_anywhere_is_taken_up_again() {
+    let few = HostOptions { sets_per_level: 1, ..options(1) };
+    let mut operations = 0;
+    loop {
+        let (nodes, disk) = (Nodes::default(), SimDisk::new(operations));
+        disk.power_off_after(operations);
+        let opened = nodes.open(&disk, few.clone()).await;
+        let is_whole = opened.is_ok();
+        if let Ok(process) = opened {
+            nodes.kill(process, &disk);
+        }
+        disk.crash();
+        let process = nodes.open(&disk, few.clone()).await.unwrap_or_else(|error| {
+            panic!("it cannot be opened after a crash {operations} operations after its first start: {error}")
+        });
+        process.host.found().await.unwrap();
+        put(&at_primary(&[&process], Level::Persisted, 0).await, "k", "v").await.unwrap();
+        nodes.kill(process, &disk);
+        if is_whole {
+            break;
+        }
+        operations += 1;
+    }
+    assert!(operations > 20, "{operations} operations are hardly a start");
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_log_is_cut_however_short_each_run_is() {
     let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
     let mut few = HostOptions { sets_per_level: 1, ..options(1) };
