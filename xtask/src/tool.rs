@@ -27,13 +27,25 @@ impl Tool {
     }
 }
 
-/// Fails with the way to install a component of the toolchain if it is not there.
+/// Makes sure that a component of the toolchain is there, and has rustup install it if it is not.
 pub(crate) fn need_component(name: &str) -> Outcome {
     let subcommand = if name == "rustfmt" { "fmt" } else { name };
-    match output(&mut cargo(&[subcommand, "--version"])) {
-        Some(_) => Ok(()),
-        None => Err(format!("{name} is not installed: run `rustup component add {name}`")),
+    let is_there = || output(&mut cargo(&[subcommand, "--version"])).is_some();
+    if is_there() { Ok(()) } else { install_component(name, || program("rustup"), is_there) }
+}
+
+/// Has rustup install a component of the toolchain that runs us, which `is_there` looks for afterwards.
+fn install_component(name: &str, rustup: impl Fn() -> Command, is_there: impl Fn() -> bool) -> Outcome {
+    if output(rustup().arg("--version")).is_none() {
+        return Err(format!(
+            "{name} is not installed, and there is no rustup to install it: run `rustup component add {name}` where there \
+             is one, or install it the way this toolchain was installed"
+        ));
     }
+    println!("{name} is not there: running `rustup component add {name}`");
+    run(rustup().args(["component", "add", name]))
+        .map_err(|cause| format!("{cause}; {name} can also be installed by hand: run `rustup component add {name}`"))?;
+    if is_there() { Ok(()) } else { Err(format!("{name} was installed by rustup, but cargo does not find it")) }
 }
 
 /// Finds `cargo-deny` on the path or among our own tools, or installs it there from source.
@@ -115,9 +127,37 @@ mod tests {
         assert!(!tool.is_at_least(Version([0, 0, 0])));
     }
 
+    /// A script in the place of rustup, which answers only to what it is meant to be asked.
+    fn rustup(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "rustup"]);
+        command
+    }
+
     #[test]
-    fn a_missing_component_is_named_with_its_remedy() {
-        let error = need_component("no-such-component").unwrap_err();
-        assert!(error.contains("rustup component add no-such-component"), "{error}");
+    fn a_missing_component_is_installed_by_rustup() {
+        let script = "[ \"$*\" = --version ] || [ \"$*\" = 'component add clippy' ]";
+        assert_eq!(install_component("clippy", || rustup(script), || true), Ok(()));
+        let error = install_component("clippy", || rustup(script), || false).unwrap_err();
+        assert!(error.contains("clippy was installed by rustup"), "{error}");
+    }
+
+    #[test]
+    fn a_component_that_rustup_cannot_install_is_named_with_its_remedy() {
+        let script = "[ \"$*\" = --version ] || exit 7";
+        let error = install_component("rustfmt", || rustup(script), || true).unwrap_err();
+        assert!(error.contains("exit status: 7") && error.contains("run `rustup component add rustfmt`"), "{error}");
+    }
+
+    #[test]
+    fn without_rustup_a_missing_component_is_named_with_its_remedy() {
+        let error = install_component("rustfmt", || program("no-such-program-anywhere"), || true).unwrap_err();
+        assert!(error.contains("rustup component add rustfmt"), "{error}");
+    }
+
+    #[test]
+    fn a_component_that_is_there_is_left_alone() {
+        // Cargo answers to this by itself; nothing is installed for it.
+        assert_eq!(need_component("version"), Ok(()));
     }
 }

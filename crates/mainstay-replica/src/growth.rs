@@ -44,10 +44,11 @@ impl Growth {
         }
     }
 
-    /// An entry of so many bytes was applied.
-    pub(crate) fn logged(&self, index: u64, bytes: usize) {
+    /// Entries of so many bytes, up to but not with this index, are in the log and applied. To be told in order, first of all
+    /// what an earlier run has left: the log is cut by what is in it, however short each run is.
+    pub(crate) fn logged(&self, index: u64, bytes: u64) {
         let mut logged = self.logged.lock();
-        logged.total += bytes as u64;
+        logged.total += bytes;
         let total = logged.total;
         if logged.milestones.back().is_none_or(|last| last.total + MILESTONE_BYTES <= total) {
             logged.milestones.push_back(Milestone { index, total });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId, random};
-use mainstay_store::disk::Disk;
+use mainstay_store::disk::{Disk, OpenMode};
 use mainstay_store::log::{LogActivity, LogOptions, MemoryLog, NodeLog, SegmentLog};
 use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore};
 use rand::Rng as _;
@@ -12,6 +12,7 @@ use rand::Rng as _;
 use crate::activity::SetActivity;
 use crate::identity::HostIdentity;
 use crate::local::LocalSet;
+use crate::log_storage::LogStorage;
 use crate::message::Response;
 use crate::options::ReplicaOptions;
 use crate::partition::Partition;
@@ -21,6 +22,9 @@ use crate::transport::Transport;
 /// How many replica sets a level has unless told otherwise: few enough that idle costs nearly nothing and logs batch well,
 /// enough to spread over cores and nodes.
 pub const SETS_PER_LEVEL: u16 = 8;
+
+/// How the names of state files end.
+const STATE_SUFFIX: &str = ".redb";
 
 /// All replicas of a node: the persisted ones on one node log, the volatile ones in memory, and the sets of level none.
 #[derive(Debug, Clone)]
@@ -82,17 +86,17 @@ impl Host {
             return Err(Error::invalid("sets_per_level is 0: a level needs at least one set"));
         }
         HostIdentity { node: options.node, sets_per_level: sets }.check_or_create(&*disk, folder)?;
-        let node_log = Arc::new(SegmentLog::open(disk.clone(), &folder.join("log"), options.log.clone())?);
+        let state_folder = folder.join("state");
+        let node_log = Arc::new(open_log(disk.clone(), &folder.join("log"), &state_folder, &options)?);
         let log: Arc<dyn NodeLog> = node_log.clone();
         let memory_log: Arc<dyn NodeLog> = Arc::new(MemoryLog::new());
-        let state_folder = folder.join("state");
         disk.create_dir_all(&state_folder).map_err(|error| folder_error(&state_folder, error))?;
 
         let mut replicas = BTreeMap::new();
         for number in 0..sets {
             let persisted = async {
                 let set = SetId { level: Level::Persisted, number };
-                let store = open_store(disk.clone(), &state_folder, set, &options)?;
+                let store = open_store(disk.clone(), &state_folder, set, &log, &options)?;
                 let identity = Identity { set, replica: ReplicaId(options.node.0), node: options.node };
                 Replica::start(identity, options.replica.clone(), log.clone(), store, transport.clone()).await
             };
@@ -196,15 +200,54 @@ impl Host {
     }
 }
 
-fn open_store(disk: Arc<dyn Disk>, folder: &Path, set: SetId, options: &HostOptions) -> Result<Arc<dyn StateStore>> {
-    let path: PathBuf = folder.join(format!("{set}.redb"));
+/// Opens the node log, and creates it only where there is no state yet: the log is there, durably, before the first state is.
+fn open_log(disk: Arc<dyn Disk>, folder: &Path, state_folder: &Path, options: &HostOptions) -> Result<SegmentLog> {
+    let has_state = match disk.list(state_folder) {
+        Ok(names) => names.iter().any(|name| name.ends_with(STATE_SUFFIX)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+        Err(error) => return Err(folder_error(state_folder, error)),
+    };
+    let mode = if has_state { OpenMode::Existing } else { options.log.mode };
+    SegmentLog::open(disk, folder, LogOptions { mode, ..options.log.clone() }).map_err(|error| match error.kind() {
+        ErrorKind::NotFound if has_state => Error::corrupt(format!(
+            "{} has the states of this node, but its log {} is gone, and with it all that was committed since their last \
+             checkpoints and whom this node has voted for; restore the log or a copy of the whole data folder, or remove \
+             this node from its replica sets and start it with an empty folder and a new id",
+            state_folder.display(),
+            folder.display()
+        )),
+        _ => error,
+    })
+}
+
+fn open_store(
+    disk: Arc<dyn Disk>,
+    folder: &Path,
+    set: SetId,
+    log: &Arc<dyn NodeLog>,
+    options: &HostOptions,
+) -> Result<Arc<dyn StateStore>> {
+    let path: PathBuf = folder.join(format!("{set}{STATE_SUFFIX}"));
+    let name = format!("state file {}", path.display());
+    let log = LogStorage::of_set(log.clone(), set);
     let share = usize::from(options.sets_per_level);
     let options = DiskStoreOptions {
         cache_bytes_max: options.store.cache_bytes_max / share,
         owner: Bytes::from(format!("{} of {}", set, options.node)),
+        // A log that was cut is worth nothing without the file: an empty one must not take its place.
+        mode: if log.first() > 0 { OpenMode::Existing } else { options.store.mode },
         ..options.store.clone()
     };
-    Ok(Arc::new(DiskStore::open(disk, &path, options)?))
+    let store = match DiskStore::open(disk, &path, options) {
+        Err(missing) if missing.kind() == ErrorKind::NotFound => {
+            log.check_joins(0, &name)?;
+            return Err(missing);
+        }
+        opened => opened?,
+    };
+    // The replica looks, too, and does not know the file's name.
+    log.check_joins(store.mark().index, &name)?;
+    Ok(Arc::new(store))
 }
 
 pub(crate) fn folder_error(path: &Path, error: std::io::Error) -> Error {

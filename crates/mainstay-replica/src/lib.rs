@@ -11,6 +11,7 @@ mod activity;
 mod changes;
 mod claim;
 mod committed;
+mod heir;
 mod host;
 mod identity;
 mod members;

@@ -4,7 +4,7 @@ use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use mainstay_core::{Error, ErrorKind, Result, time};
+use mainstay_core::{Error, ErrorKind, Result, SetId, time};
 use mainstay_store::log::{Done, GroupId, LogBatch, NodeLog};
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{OptionalSend, RaftLogReader};
@@ -37,6 +37,11 @@ impl LogStorage {
         Self { log, group }
     }
 
+    /// The part of a set. Sets of one level share a log, and so their numbers tell them apart.
+    pub(crate) fn of_set(log: Arc<dyn NodeLog>, set: SetId) -> Self {
+        Self::new(log, GroupId(u64::from(set.number)))
+    }
+
     /// True if nothing of this group was ever written: it has promised nothing to anybody.
     pub(crate) fn is_pristine(&self) -> bool {
         let view = self.log.group(self.group);
@@ -63,6 +68,15 @@ impl LogStorage {
     /// The index after the last.
     pub(crate) fn next(&self) -> u64 {
         self.log.group(self.group).next
+    }
+
+    /// The entries before an index that the log has, each as its index and how many bytes it takes.
+    ///
+    /// # Errors
+    /// `NotFound` if the log is being cut at the same time.
+    pub(crate) fn lengths_before(&self, end: u64) -> Result<impl Iterator<Item = (u64, u64)> + use<>> {
+        let first = self.first();
+        Ok((first..).zip(self.log.lengths(self.group, first..end)?))
     }
 
     /// The part of a range that the log has.
@@ -117,6 +131,30 @@ impl LogStorage {
             decode(view.next - 1, last)?;
         }
         Ok(())
+    }
+
+    /// Refuses a state (named by `state`) with a gap between it and the log: openraft would apply what is left of the log to
+    /// it and make of it a state that no replica ever had. `state_next` is the index after the last entry in the state.
+    ///
+    /// The log is cut only behind a durable state, and a state that comes from another replica is durable before the log is
+    /// cut for it; so a gap means that the state was lost or replaced by an older copy.
+    ///
+    /// # Errors
+    /// `Corrupt`.
+    pub(crate) fn check_joins(&self, state_next: u64, state: &str) -> Result<()> {
+        let first = self.first();
+        if state_next >= first {
+            return Ok(());
+        }
+        let has = match state_next {
+            0 => "is missing or empty".to_owned(),
+            _ => format!("ends with log entry {}", state_next - 1),
+        };
+        Err(Error::corrupt(format!(
+            "{state} {has}, but its log starts with entry {first}, and what is in between is gone: the state was lost, or \
+             replaced by a copy that is too old; restore its newest copy or one of the whole data folder, or remove this \
+             node from its replica sets and start it with an empty folder and a new id"
+        )))
     }
 
     fn vote(&self) -> io::Result<Option<Vote>> {

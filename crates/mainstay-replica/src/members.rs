@@ -170,15 +170,17 @@ impl Replica {
     }
 
     /// Removes a replica from the set. A primary does not remove itself, because who is outside of the set must not serve
-    /// it: it hands over to another voter and answers `NotPrimary`; ask the new primary then.
+    /// it: it hands over to another voter that answers and answers `NotPrimary` itself; ask the new primary then.
     ///
     /// # Errors
     /// `NotPrimary` elsewhere than on the primary, and for the primary itself; `Retry` while another change of members is under way; `Invalid` for the
     /// last voter; `OutcomeUnknown` if the others did not confirm the change in time.
     pub async fn remove_member(&self, replica: ReplicaId) -> Result<()> {
         let Identity { set, replica: me, .. } = self.inner.identity;
-        let heir = self.status().voters.into_iter().find(|(other, _)| *other != replica);
-        if let (true, Some((heir, node))) = (replica == me && self.standing().role == Role::Primary, heir) {
+        if replica == me
+            && self.standing().role == Role::Primary
+            && let Some((heir, node)) = self.heir().await
+        {
             self.hand_over(heir).await?;
             return Err(not_primary(set, Some(self.standing().primary.unwrap_or(node))));
         }

@@ -17,7 +17,7 @@ use crate::bundle::Bundle;
 use crate::message::{Request, Response};
 use crate::options::Timing;
 use crate::raft::{Raft, SnapshotMeta, Types, Vote};
-use crate::replica::Identity;
+use crate::replica::{Identity, SNAPSHOT_CHUNK_TIMEOUT};
 use crate::state_machine::{Position, SnapshotData};
 
 /// Answers what other replicas of the set ask.
@@ -28,16 +28,29 @@ pub(crate) struct Receiver {
     store: Arc<dyn StateStore>,
     /// Until when no vote is given, see [`Receiver::new`].
     votes_from: time::Instant,
-    incoming: Mutex<Option<Incoming>>,
+    scope: task::Scope,
+    inbox: Arc<Mutex<Inbox>>,
     received: AtomicU64,
     pieces: AtomicU64,
 }
 
-/// A state that is being received; at most one at a time.
+/// How long the next piece of a state may take to come. Twice what a sender waits for the answer to one: it gave up long ago.
+const TRANSFER_PATIENCE: time::Duration = time::Duration::from_secs(2 * SNAPSHOT_CHUNK_TIMEOUT.as_secs());
+
+/// The state that is being received, if one is; at most one at a time.
+#[derive(Default)]
+struct Inbox {
+    incoming: Option<Incoming>,
+    /// A task watches over how long nothing comes.
+    is_watched: bool,
+}
+
 struct Incoming {
     transfer: u64,
     next: u64,
     import: Box<dyn Import>,
+    /// When the last piece was taken in.
+    touched: time::Instant,
 }
 
 impl Receiver {
@@ -48,6 +61,7 @@ impl Receiver {
         raft: Raft,
         bundle: Bundle,
         store: Arc<dyn StateStore>,
+        scope: task::Scope,
         fresh: bool,
         timing: Timing,
     ) -> Self {
@@ -58,7 +72,8 @@ impl Receiver {
             bundle,
             store,
             votes_from: time::now() + pause,
-            incoming: Mutex::new(None),
+            scope,
+            inbox: Arc::default(),
             received: AtomicU64::new(0),
             pieces: AtomicU64::new(0),
         }
@@ -127,31 +142,32 @@ impl Receiver {
     }
 
     async fn chunk(&self, transfer: u64, number: u64, chunk: Bytes) -> Response {
-        let mut incoming = self.incoming.lock().await;
-        let (mut import, next) = match incoming.take() {
-            Some(current) if current.transfer == transfer && number > 0 => (current.import, current.next),
+        let mut inbox = self.inbox.lock().await;
+        let current = match inbox.incoming.take() {
+            Some(current) if current.transfer == transfer && number > 0 => current,
             _ if number == 0 => {
                 let store = self.store.clone();
                 match task::blocking(move || store.import()).await {
-                    Ok(import) => (import, 0),
+                    Ok(import) => Incoming { transfer, next: 0, import, touched: time::now() },
                     Err(error) => return failed(&error),
                 }
             }
             other => {
-                *incoming = other;
+                inbox.incoming = other;
                 return Response::Failed(format!("no transfer {transfer} is under way: start over"));
             }
         };
+        let next = current.next;
         if number != next {
             // A repeated piece was taken already; anything else is lost, and the sender starts over.
-            let repeated = number + 1 == next;
-            *incoming = Some(Incoming { transfer, next, import });
-            return if repeated {
+            inbox.incoming = Some(current);
+            return if number + 1 == next {
                 Response::Done
             } else {
                 Response::Failed(format!("piece {number} came where {next} was expected: start over"))
             };
         }
+        let mut import = current.import;
         let (import, result) = task::blocking(move || {
             let result = import.push(&chunk);
             (import, result)
@@ -160,7 +176,10 @@ impl Receiver {
         match result {
             Ok(()) => {
                 self.pieces.fetch_add(1, Ordering::Relaxed);
-                *incoming = Some(Incoming { transfer, next: next + 1, import });
+                inbox.incoming = Some(Incoming { transfer, next: next + 1, import, touched: time::now() });
+                if !std::mem::replace(&mut inbox.is_watched, true) {
+                    self.scope.spawn(give_up_in_time(self.inbox.clone()));
+                }
                 Response::Done
             }
             Err(error) => failed(&error),
@@ -169,11 +188,11 @@ impl Receiver {
 
     async fn install(&self, transfer: u64, chunks: u64, vote: Vote, meta: SnapshotMeta) -> Response {
         let import = {
-            let mut incoming = self.incoming.lock().await;
-            match incoming.take() {
+            let mut inbox = self.inbox.lock().await;
+            match inbox.incoming.take() {
                 Some(current) if current.transfer == transfer && current.next == chunks => current.import,
                 other => {
-                    *incoming = other;
+                    inbox.incoming = other;
                     return Response::Failed(format!("transfer {transfer} is not complete: start over"));
                 }
             }
@@ -187,6 +206,31 @@ impl Receiver {
         match self.raft.install_full_snapshot(vote, snapshot).await {
             Ok(response) => Response::Snapshot(response.vote),
             Err(error) => Response::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Drops a state of which nothing more has come for too long: it takes as much room as the state it was to replace.
+async fn give_up_in_time(inbox: Arc<Mutex<Inbox>>) {
+    loop {
+        let given_up = {
+            let mut inbox = inbox.lock().await;
+            match inbox.incoming.take() {
+                Some(incoming) if incoming.touched.elapsed() < TRANSFER_PATIENCE => {
+                    let due = incoming.touched + TRANSFER_PATIENCE;
+                    inbox.incoming = Some(incoming);
+                    Err(due)
+                }
+                other => {
+                    inbox.is_watched = false;
+                    Ok(other)
+                }
+            }
+        };
+        match given_up {
+            Err(due) => time::sleep_until(due).await,
+            // Its file is removed by that.
+            Ok(incoming) => return task::blocking(move || drop(incoming)).await,
         }
     }
 }

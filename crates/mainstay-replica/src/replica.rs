@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId, task, time};
-use mainstay_store::log::{GroupId, NodeLog};
+use mainstay_store::log::NodeLog;
 use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::sync::watch;
@@ -28,7 +28,7 @@ use crate::state_machine::StateMachine;
 use crate::transport::Transport;
 
 /// How long one piece of a state may take to be sent and taken in.
-const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(30);
+pub(crate) const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(30);
 
 /// How long a new primary may take to show up after the old one handed over.
 const HAND_OVER_TIMEOUT: time::Duration = time::Duration::from_secs(5);
@@ -112,7 +112,7 @@ impl Replica {
     /// [`found`](Replica::found) on one node, or to be taken in by [`join`](Replica::join).
     ///
     /// # Errors
-    /// `Corrupt` or `UnknownVersion` if what is stored cannot be used.
+    /// `Corrupt` or `UnknownVersion` if what is stored cannot be used, or the state and the log do not belong together.
     pub async fn start(
         identity: Identity,
         options: ReplicaOptions,
@@ -139,10 +139,17 @@ impl Replica {
         transport: Arc<dyn Transport>,
         scope: task::Scope,
     ) -> Result<Self> {
-        let growth = Arc::new(Growth::new(options.checkpoint.bytes));
-        let log_storage = LogStorage::new(log, GroupId(u64::from(identity.set.number)));
+        let log_storage = LogStorage::of_set(log, identity.set);
         log_storage.check()?;
+        log_storage.check_joins(store.mark().index, &format!("the state of set {}", identity.set))?;
+        let growth = Arc::new(Growth::new(options.checkpoint.bytes));
+        for (index, bytes) in log_storage.lengths_before(store.mark().index)? {
+            growth.logged(index + 1, bytes);
+        }
         let fresh = log_storage.is_pristine();
+        if fresh && store.mark().index > 0 {
+            return Err(log_lost(identity.set));
+        }
         let progress = Arc::new(Progress::new(store.mark().index, log_storage.next()));
         let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;
         let upkeep = Arc::new(Upkeep::default());
@@ -164,7 +171,8 @@ impl Replica {
         raft.set_metrics_recorder(Some(answering)).await.map_err(|error| stopped(identity.set, &error.to_string()))?;
         let keeper = Keeper::new(identity.set, &raft, &options.timing, committer.clone(), progress.clone());
         let keeper = Arc::new(keeper);
-        let receiver = Receiver::new(identity, raft.clone(), bundle, store.clone(), fresh, options.timing);
+        let receiver =
+            Receiver::new(identity, raft.clone(), bundle, store.clone(), scope.clone(), fresh, options.timing);
         let inner = Inner {
             identity,
             options,
@@ -381,6 +389,15 @@ impl Replica {
         let why = self.status().failure.unwrap_or_else(|| "it was shut down".to_owned());
         stopped(self.inner.identity.set, &why)
     }
+}
+
+/// A vote is durable before the first entry or state of another replica is taken in, so that a state never comes before a log.
+fn log_lost(set: SetId) -> Error {
+    Error::corrupt(format!(
+        "set {set} has a state but nothing in its log, not even a vote: the log was lost or is that of another node; \
+         restore it or a copy of the whole data folder, or remove this node from its replica sets and start it with an \
+         empty folder and a new id"
+    ))
 }
 
 fn raft_config(set: SetId, options: &ReplicaOptions) -> Result<openraft::Config> {

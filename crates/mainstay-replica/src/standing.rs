@@ -194,14 +194,21 @@ impl Keeper {
         let was = (current.role == Role::Primary).then_some(current.epoch);
         let is = (next.role == Role::Primary).then_some(next.epoch);
         if was != is {
+            // The role is gone before anybody hears that an outcome is unknown: who read here in between would keep a value
+            // from before a commit that may yet happen, in an epoch that may yet go on.
+            if was.is_some() {
+                self.standing.send_replace(Standing { role: Role::Secondary, ..next });
+            }
             self.committer.close(next.primary);
             if let Some(epoch) = is {
+                // Before anybody hears of the role: who does may commit.
                 self.committer.open(epoch);
             }
             tracing::info!(set = %self.set, replica = self.me, epoch = next.epoch.0, role = ?next.role, "role changed");
         }
         self.committer.point_to(next.primary);
-        self.standing.send_replace(next);
+        // Those who watch are woken for a change alone.
+        self.standing.send_if_modified(|standing| std::mem::replace(standing, next) != next);
     }
 
     /// Keeps the standing up to date until the task is stopped.

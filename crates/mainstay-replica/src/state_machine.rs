@@ -101,7 +101,7 @@ impl StateMachine {
 
     fn apply_command(&self, mark: Mark, id: LogId, command: &Command) -> Result<bool> {
         let parsed = ParsedCommand::parse(&command.0)?;
-        self.growth.logged(mark.index, command.0.len());
+        self.growth.logged(mark.index, command.0.len() as u64);
         let accepted = parsed.epoch == Epoch(id.leader_id.term);
         let writes: &mut dyn Iterator<Item = Write<'_>> =
             if accepted { &mut parsed.writes(id.index) } else { &mut std::iter::empty() };

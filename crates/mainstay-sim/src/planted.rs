@@ -44,6 +44,10 @@ impl NodeLog for EagerLog {
         self.0.read(group, range, bytes_max)
     }
 
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>> {
+        self.0.lengths(group, range)
+    }
+
     fn group(&self, group: GroupId) -> GroupView {
         self.0.group(group)
     }
@@ -74,6 +78,10 @@ impl NodeLog for ForgetfulLog {
 
     fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>> {
         self.log.read(group, range, bytes_max)
+    }
+
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>> {
+        self.log.lengths(group, range)
     }
 
     fn group(&self, group: GroupId) -> GroupView {

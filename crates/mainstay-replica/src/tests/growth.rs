@@ -6,7 +6,7 @@ use mainstay_core::time;
 
 use crate::growth::Growth;
 
-const MIB: usize = 1 << 20;
+const MIB: u64 = 1 << 20;
 
 #[test]
 fn the_log_is_cut_before_what_is_to_be_kept() {
@@ -15,10 +15,10 @@ fn the_log_is_cut_before_what_is_to_be_kept() {
     for index in 1..=20 {
         growth.logged(index, MIB);
     }
-    assert_eq!(growth.compactable(20, 100 * MIB as u64), None, "all of it is to be kept");
-    let cut = growth.compactable(20, 5 * MIB as u64).unwrap();
+    assert_eq!(growth.compactable(20, 100 * MIB), None, "all of it is to be kept");
+    let cut = growth.compactable(20, 5 * MIB).unwrap();
     assert_eq!(cut, 15);
-    let cut = growth.compactable(18, 5 * MIB as u64);
+    let cut = growth.compactable(18, 5 * MIB);
     assert!(cut.is_none_or(|cut| cut <= 15), "never beyond the checkpoint");
     assert_eq!(growth.compactable(20, 0), Some(20));
     growth.logged(30, MIB);

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mainstay_core::time::{self, Duration};
 use mainstay_core::{Level, NodeId, PartitionId, ReplicaId, SetId};
+use mainstay_store::disk::Disk as _;
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::log::MemoryLog;
 use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore};
@@ -102,4 +104,44 @@ async fn on_disk() {
     let disk = Arc::new(SimDisk::new(1));
     let store = DiskStore::open(disk, std::path::Path::new("/state"), DiskStoreOptions::default()).unwrap();
     bad_states_are_refused_and_a_good_one_is_taken(Arc::new(store)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_whose_rest_never_comes_is_given_up_and_its_file_removed() {
+    let disk = SimDisk::new(1);
+    let store = DiskStore::open(Arc::new(disk.clone()), std::path::Path::new("/state"), DiskStoreOptions::default());
+    let (chunks, meta) = sent().await;
+    let replica = start(2, Arc::new(store.unwrap())).await;
+    let imports = || {
+        let names = disk.list(std::path::Path::new("/")).unwrap();
+        names.into_iter().filter(|name| name.contains("import")).count()
+    };
+    let piece = |transfer, number: usize| Request::SnapshotChunk {
+        transfer,
+        number: number as u64,
+        chunk: chunks[number].clone(),
+    };
+    // As slow as a sender can be that has not given up.
+    let patience = Duration::from_secs(30);
+    for number in 0..2 {
+        assert!(matches!(ask(&replica, piece(1, number)).await, Response::Done));
+        time::sleep(patience).await;
+        assert_eq!(imports(), 1, "the next piece may still come");
+    }
+    // One that starts over just before the first is given up is not given up with it.
+    time::sleep(patience - Duration::from_millis(1)).await;
+    assert!(matches!(ask(&replica, piece(2, 0)).await, Response::Done));
+    time::sleep(patience).await;
+    assert!(matches!(ask(&replica, piece(2, 1)).await, Response::Done));
+
+    let gone = async {
+        while imports() > 0 {
+            time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(600), gone).await.expect("its file is removed");
+    assert!(matches!(ask(&replica, piece(2, 2)).await, Response::Failed(_)), "it starts over");
+    assert!(send(&replica, 3, &chunks, &meta).await, "and can");
+    assert_eq!(imports(), 0);
+    replica.stop().await;
 }

@@ -1,6 +1,11 @@
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
+
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ErrorKind, NodeId, ReplicaId};
-use mainstay_replica::{ReplicaOptions, Role, Troubles};
+use mainstay_replica::{Partition, ReplicaOptions, Role, Troubles};
 
 use crate::harness::{Cluster, partition, put};
 
@@ -167,5 +172,47 @@ async fn checkpoints_that_are_asked_for_at_once_all_come_to_an_end() {
         );
         let (written, saved) = time::timeout(Duration::from_secs(60), both).await.expect("no checkpoint hangs");
         assert!(written.into_iter().chain(saved).all(|result| result.is_ok()), "round {round}");
+    }
+}
+
+/// Looks, in the very moment in which a caller is answered, whether a read would be served and what the standing says.
+struct Witness {
+    partition: Partition,
+    answers: AtomicUsize,
+    served: AtomicUsize,
+}
+
+impl Wake for Witness {
+    fn wake(self: Arc<Self>) {
+        self.answers.fetch_add(1, Ordering::SeqCst);
+        if self.partition.read().is_ok() || self.partition.standing().role == Role::Primary {
+            self.served.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_hears_that_an_outcome_is_unknown_is_not_served_a_read_from_before() {
+    for hands_over in [true, false] {
+        let cluster = Cluster::founded(3, ReplicaOptions::default()).await;
+        let primary = cluster.primary().await;
+        let me = primary.status().identity;
+        put(&partition(&primary), "a", "1").await.unwrap();
+        cluster.isolate(me.node);
+        let place = partition(&primary);
+        let witness = Witness { partition: place.clone(), answers: AtomicUsize::new(0), served: AtomicUsize::new(0) };
+        let witness = Arc::new(witness);
+        let mut commit = pin!(put(&place, "a", "2"));
+        assert!(commit.as_mut().poll(&mut Context::from_waker(&Waker::from(witness.clone()))).is_pending());
+        // The end of the role, by will or because the lease runs out.
+        if hands_over {
+            let to = primary.status().voters.into_keys().find(|replica| *replica != me.replica).unwrap();
+            let _ = primary.hand_over(to).await;
+        } else {
+            primary.watch().wait_for(|standing| standing.role == Role::Secondary).await.unwrap();
+        }
+        assert_eq!(commit.await.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+        assert_eq!(witness.answers.load(Ordering::SeqCst), 1);
+        assert_eq!(witness.served.load(Ordering::SeqCst), 0, "handing over: {hands_over}");
     }
 }

@@ -5,9 +5,9 @@ use mainstay_core::{ErrorKind, NodeId, ReplicaId};
 use mainstay_replica::{Identity, InProcessNetwork, Replica, ReplicaOptions};
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::log::{Driver, GroupId, LogBatch, LogOptions, MemoryLog, NodeLog as _, SegmentLog, SyncDelay};
-use mainstay_store::state::MemoryStore;
+use mainstay_store::state::{MemoryStore, StateStore};
 
-use crate::harness::{Cluster, SET, contents, partition};
+use crate::harness::{Cluster, SET, contents, partition, put};
 
 #[tokio::test(start_paused = true)]
 async fn a_crowd_of_the_largest_commits_does_not_stop_the_replica() {
@@ -52,4 +52,33 @@ async fn damage_that_keeps_a_replica_from_starting_is_named() {
         assert_eq!(error.kind(), kind, "{error}");
         assert!(error.to_string().contains("hard state"), "{error}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_and_a_log_that_do_not_join_are_refused() {
+    let mut options = ReplicaOptions::default();
+    options.checkpoint.log_keep_bytes = 0;
+    let mut cluster = Cluster::founded(1, options.clone()).await;
+    let primary = cluster.primary().await;
+    for number in 0..10 {
+        put(&partition(&primary), &number.to_string(), &"x".repeat(100_000)).await.unwrap();
+    }
+    primary.checkpoint().await.unwrap();
+    let log = cluster.members[&NodeId(1)].log.clone();
+    while log.group(GroupId(0)).first == 0 {
+        mainstay_core::time::sleep(mainstay_core::time::Duration::from_millis(10)).await;
+    }
+    let member = cluster.kill(NodeId(1));
+
+    let identity = Identity { set: SET, replica: ReplicaId(1), node: NodeId(1) };
+    let network = InProcessNetwork::new();
+    let start = |log, store| Replica::start(identity, options.clone(), log, store, network.endpoint(NodeId(1)));
+    let empty: Arc<dyn StateStore> = Arc::new(MemoryStore::new());
+    let error = start(member.log.clone(), empty).await.expect_err("a gap between the state and the log");
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().contains("volatile-0"), "{error}");
+    let error = start(Arc::new(MemoryLog::new()), member.store.clone()).await.expect_err("a state without its log");
+    assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().contains("volatile-0"), "{error}");
+    start(member.log, member.store).await.expect("what belongs together");
 }

@@ -203,3 +203,27 @@ async fn a_primary_hands_over_instead_of_removing_itself() {
     assert!(partition(&old).read().is_err(), "who was removed serves no reads");
     assert_eq!(new.status().voters.len(), 2);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_that_is_removed_hands_over_to_one_that_answers() {
+    for idle in [Duration::ZERO, Duration::from_millis(700), Duration::from_secs(10)] {
+        let mut cluster = Cluster::founded(5, ReplicaOptions::default()).await;
+        let old = cluster.primary().await;
+        let me = old.status().identity;
+        put(&partition(&old), "a", "1").await.unwrap();
+        cluster.converged().await;
+        let others: Vec<NodeId> = cluster.members.keys().copied().filter(|node| *node != me.node).collect();
+        // Those who were asked first so far.
+        let dead: Vec<_> = others[..2].iter().map(|node| cluster.kill(*node)).collect();
+        time::sleep(idle).await;
+        let asked = time::now();
+        let refused = old.remove_member(me.replica).await.unwrap_err();
+        let ErrorKind::NotPrimary { hint: Some(heir) } = refused.kind() else { panic!("{idle:?}: {refused:?}") };
+        assert!(others[2..].contains(&heir), "{heir} was dead for {idle:?}");
+        // Had it handed over to a dead one, the others would have waited for that before they held an election.
+        let took = asked.elapsed();
+        assert!(took < ReplicaOptions::default().timing.election_timeout_min, "{took:?} after {idle:?}");
+        assert_eq!(cluster.primary().await.status().identity.node, heir);
+        drop(dead);
+    }
+}

@@ -137,6 +137,171 @@ async fn a_host_that_could_not_be_opened_leaves_the_folder_free() {
     time::timeout(Duration::from_secs(5), freed).await.expect("the folder is free again");
 }
 
+/// Reads a whole file, as who copies a folder does.
+fn copied(disk: &SimDisk, path: &Path) -> Vec<u8> {
+    let file = disk.open(path, OpenMode::Existing).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+/// Puts a copy in the place of a file.
+fn restore(disk: &SimDisk, path: &Path, bytes: &[u8]) {
+    let file = disk.open(path, OpenMode::Either).unwrap();
+    file.set_len(0).unwrap();
+    file.write_all_at(bytes, 0).unwrap();
+}
+
+/// A folder of one node whose log of set 0 was cut, with a copy of the state file from before that.
+async fn folder_with_a_cut_log(nodes: &Nodes, disk: &SimDisk, options: HostOptions, state: &Path) -> Vec<u8> {
+    let process = founded(nodes, disk, options).await;
+    let partition = process.host.partition(Level::Persisted, PartitionId(0));
+    put(&partition, "early", "1").await.unwrap();
+    let replica = process.host.replica(partition.set()).unwrap();
+    replica.checkpoint().await.unwrap();
+    let early = copied(disk, state);
+    for number in 0..10 {
+        put(&partition, &format!("k{number}"), &"x".repeat(100_000)).await.unwrap();
+    }
+    replica.checkpoint().await.unwrap();
+    let cut = async {
+        while replica.status().log_first == 0 {
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(5), cut).await.expect("the log is cut");
+    put(&partition, "late", "2").await.unwrap();
+    drop(partition);
+    nodes.stop(process).await;
+    early
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_file_that_is_missing_or_older_than_the_log_is_refused() {
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    let mut few = HostOptions { sets_per_level: 1, ..options(1) };
+    few.replica.checkpoint.log_keep_bytes = 0;
+    let state = Path::new(FOLDER).join("state").join("persisted-0.redb");
+    let early = folder_with_a_cut_log(&nodes, &disk, few.clone(), &state).await;
+    let newest = copied(&disk, &state);
+
+    let refused = async || {
+        let error = nodes.open(&disk, few.clone()).await.err().expect("a state with a gap behind it");
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        let text = error.to_string();
+        assert!(text.contains("/data/state/persisted-0.redb") && text.contains("restore"), "{text}");
+    };
+    disk.remove(&state).unwrap();
+    refused().await;
+    let left = disk.list(state.parent().unwrap()).unwrap();
+    assert!(!left.contains(&"persisted-0.redb".to_owned()), "an empty file must not take its place: {left:?}");
+    restore(&disk, &state, &early);
+    refused().await;
+
+    restore(&disk, &state, &newest);
+    let process = founded(&nodes, &disk, few.clone()).await;
+    let partition = process.host.partition(Level::Persisted, PartitionId(0));
+    assert_eq!((get(&partition, "early").as_deref(), get(&partition, "late").as_deref()), (Some("1"), Some("2")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_file_that_is_missing_while_the_log_is_whole_is_made_anew() {
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    let process = founded(&nodes, &disk, options(1)).await;
+    let partition = process.host.partition(Level::Persisted, PartitionId(0));
+    put(&partition, "k", "v").await.unwrap();
+    process.host.replica(partition.set()).unwrap().checkpoint().await.unwrap();
+    drop(partition);
+    nodes.stop(process).await;
+    disk.remove(&Path::new(FOLDER).join("state").join("persisted-0.redb")).unwrap();
+    let process = founded(&nodes, &disk, options(1)).await;
+    assert_eq!(get(&process.host.partition(Level::Persisted, PartitionId(0)), "k").as_deref(), Some("v"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_whose_log_is_gone_is_refused() {
+    for (checkpointed, folder_stays) in [(true, true), (true, false), (false, true), (false, false)] {
+        let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+        let process = founded(&nodes, &disk, options(1)).await;
+        let partition = process.host.partition(Level::Persisted, PartitionId(0));
+        put(&partition, "k", "v").await.unwrap();
+        if checkpointed {
+            process.host.replica(partition.set()).unwrap().checkpoint().await.unwrap();
+        }
+        drop(partition);
+        nodes.stop(process).await;
+        let log = Path::new(FOLDER).join("log");
+        for name in disk.list(&log).unwrap() {
+            disk.remove(&log.join(name)).unwrap();
+        }
+        if !folder_stays {
+            disk.lose_dir(&log);
+        }
+        let before = disk.list(Path::new(FOLDER)).unwrap();
+        for _ in 0..2 {
+            let error = nodes.open(&disk, options(1)).await.err().expect("a state without a log");
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            let text = error.to_string();
+            assert!(text.contains("/data/log") && text.contains("restore"), "{text}");
+        }
+        assert_eq!(disk.list(Path::new(FOLDER)).unwrap(), before, "nothing was made in its place");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_start_that_was_cut_short_anywhere_is_taken_up_again() {
+    let few = HostOptions { sets_per_level: 1, ..options(1) };
+    let mut operations = 0;
+    loop {
+        let (nodes, disk) = (Nodes::default(), SimDisk::new(operations));
+        disk.power_off_after(operations);
+        let opened = nodes.open(&disk, few.clone()).await;
+        let is_whole = opened.is_ok();
+        if let Ok(process) = opened {
+            nodes.kill(process, &disk);
+        }
+        disk.crash();
+        let process = nodes.open(&disk, few.clone()).await.unwrap_or_else(|error| {
+            panic!("it cannot be opened after a crash {operations} operations after its first start: {error}")
+        });
+        process.host.found().await.unwrap();
+        put(&at_primary(&[&process], Level::Persisted, 0).await, "k", "v").await.unwrap();
+        nodes.kill(process, &disk);
+        if is_whole {
+            break;
+        }
+        operations += 1;
+    }
+    assert!(operations > 20, "{operations} operations are hardly a start");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_log_is_cut_however_short_each_run_is() {
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    let mut few = HostOptions { sets_per_level: 1, ..options(1) };
+    few.replica.checkpoint.log_keep_bytes = 1 << 20;
+    for run in 0..10 {
+        let process = founded(&nodes, &disk, few.clone()).await;
+        let partition = process.host.partition(Level::Persisted, PartitionId(0));
+        for number in 0..4 {
+            put(&partition, &format!("{run} {number}"), &"x".repeat(100_000)).await.unwrap();
+        }
+        let replica = process.host.replica(partition.set()).unwrap();
+        replica.checkpoint().await.unwrap();
+        if run == 9 {
+            // Of four megabytes: one and a little more, and the entries that each start adds.
+            let is_cut = async {
+                while replica.status().log_next - replica.status().log_first > 24 {
+                    time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            time::timeout(Duration::from_secs(5), is_cut).await.expect("the log is cut");
+        }
+        drop(partition);
+        nodes.stop(process).await;
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn three_hosts_become_one_system_and_outlive_restarts() {
     let nodes = Nodes::default();

@@ -161,6 +161,14 @@ impl SimDisk {
         Ok(())
     }
 
+    /// Loses a folder with all that is in it, durably and unnoticed.
+    pub fn lose_dir(&self, dir: &Path) {
+        let world = &mut *self.world.lock();
+        world.names.lose(dir);
+        world.dirs.retain(|other| !other.starts_with(dir));
+        world.forget_unreachable();
+    }
+
     fn damage(&self, path: &Path, offset: u64, change: impl Fn(u8) -> u8) -> io::Result<()> {
         let world = &mut *self.world.lock();
         let file = world.file_at(path)?;

@@ -57,6 +57,7 @@ fn empty(log: &dyn Log, reopen: &mut dyn FnMut()) {
         assert_eq!(log.group(A), GroupView::default());
         assert!(log.groups().is_empty());
         assert!(log.read(A, 0..100, 100).unwrap().is_empty());
+        assert!(log.lengths(A, 0..100).unwrap().is_empty());
         write(log, |_| {}).unwrap();
         assert!(log.groups().is_empty(), "an empty batch writes no group");
         write(log, |batch| _ = batch.append(A, 5, Vec::new()).truncate(A, 9).remove(B)).unwrap();
@@ -141,6 +142,7 @@ fn compacting(log: &dyn Log, reopen: &mut dyn FnMut()) {
         expect(log, A, 5..10);
         let error = log.read(A, 4..10, usize::MAX).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::NotFound);
+        assert_eq!(log.lengths(A, 4..10).unwrap_err().kind(), ErrorKind::NotFound);
         reopen();
     }
     assert_eq!(write(log, |batch| _ = batch.compact(A, 3, "back".into())).unwrap_err().kind(), ErrorKind::Invalid);
@@ -215,6 +217,10 @@ fn reading_within_limits(log: &dyn Log, reopen: &mut dyn FnMut()) {
         assert_eq!(log.read(A, 7..u64::MAX, usize::MAX).unwrap(), bytes[6..]);
         assert!(log.read(A, 8..9, usize::MAX).unwrap().is_empty());
         assert!(log.read(A, 3..3, usize::MAX).unwrap().is_empty());
+        let lengths = sizes.map(|size| size as u64);
+        assert_eq!(log.lengths(A, 1..u64::MAX).unwrap(), lengths);
+        assert_eq!(log.lengths(A, 2..5).unwrap(), lengths[1..4]);
+        assert!(log.lengths(A, 8..9).unwrap().is_empty());
         #[allow(clippy::reversed_empty_ranges, reason = "what is checked")]
         let reversed = 5..2;
         assert!(log.read(A, reversed, usize::MAX).unwrap().is_empty());
@@ -313,6 +319,7 @@ impl<L: NodeLog> Reopened<L> {
 trait Log {
     fn submit(&self, batch: LogBatch, done: Done) -> Result<()>;
     fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>>;
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>>;
     fn group(&self, group: GroupId) -> GroupView;
     fn groups(&self) -> Vec<GroupId>;
 }
@@ -326,6 +333,10 @@ impl<L: NodeLog> Log for Plain<L> {
 
     fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>> {
         self.0.read(group, range, bytes_max)
+    }
+
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>> {
+        self.0.lengths(group, range)
     }
 
     fn group(&self, group: GroupId) -> GroupView {
@@ -344,6 +355,10 @@ impl<L: NodeLog> Log for Reopened<L> {
 
     fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>> {
         self.with(|log| log.read(group, range, bytes_max))
+    }
+
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>> {
+        self.with(|log| log.lengths(group, range))
     }
 
     fn group(&self, group: GroupId) -> GroupView {

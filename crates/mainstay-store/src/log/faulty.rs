@@ -97,6 +97,10 @@ impl<L: NodeLog> NodeLog for FaultyLog<L> {
         self.log.read(group, range, bytes_max)
     }
 
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>> {
+        self.log.lengths(group, range)
+    }
+
     fn group(&self, group: GroupId) -> GroupView {
         self.log.group(group)
     }

@@ -84,6 +84,12 @@ impl NodeLog for MemoryLog {
         Ok(entries)
     }
 
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>> {
+        let state = self.state.lock();
+        let Some(found) = state.groups.get(&group) else { return Ok(Vec::new()) };
+        Ok(found.range(group, &range)?.map(|entry| entry.len() as u64).collect())
+    }
+
     fn group(&self, group: GroupId) -> GroupView {
         self.state.lock().groups.get(&group).map(Group::view).unwrap_or_default()
     }

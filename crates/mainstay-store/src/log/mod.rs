@@ -55,6 +55,12 @@ pub trait NodeLog: Debug + Send + Sync + 'static {
     /// `NotFound` if `range.start` was compacted away; `Corrupt` if the stored bytes are damaged.
     fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>>;
 
+    /// How many bytes each entry of a range has that exists, in order. Reads nothing from the disk.
+    ///
+    /// # Errors
+    /// `NotFound` if `range.start` was compacted away.
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>>;
+
     /// What the log knows of a group; a group that was never written is empty.
     fn group(&self, group: GroupId) -> GroupView;
 

@@ -40,7 +40,7 @@ use shared::Shared;
 use state::{Planned, State};
 
 use super::{Done, GroupId, GroupView, LogBatch, NodeLog};
-use crate::disk::Disk;
+use crate::disk::{Disk, OpenMode};
 
 /// A durable log in a folder; clones are the same log.
 ///
@@ -80,17 +80,24 @@ impl SegmentLog {
         self.handle.shared.state.lock().activity.clone()
     }
 
-    /// Opens the log in a folder, which is created if need be, and finds what it holds.
+    /// Opens the log in a folder, which is created if need be and `options.mode` allows it, and finds what it holds.
     ///
     /// With [`Driver::Task`] it must be called inside of a runtime.
     ///
     /// # Errors
-    /// `Conflict` while another process or handle has the folder open, `Corrupt` with file and offset if something is
-    /// damaged, `UnknownVersion` for files of another version, `StorageFull` if there is no room for a new segment,
-    /// `Fatal` if the disk refuses.
+    /// `Conflict` while another process or handle has the folder open, or if there is a log and must not be; `NotFound` if
+    /// there is none and must be; `Corrupt` with file and offset if something is damaged, `UnknownVersion` for files of
+    /// another version, `StorageFull` if there is no room for a new segment, `Fatal` if the disk refuses.
     pub fn open(disk: Arc<dyn Disk>, dir: &Path, options: LogOptions) -> Result<Self> {
         options.check()?;
-        disk.create_dir_all(dir).map_err(|error| io_error("create", dir, error))?;
+        if options.mode == OpenMode::Existing {
+            disk.list(dir).map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound => no_log(dir),
+                _ => io_error("list", dir, error),
+            })?;
+        } else {
+            disk.create_dir_all(dir).map_err(|error| io_error("create", dir, error))?;
+        }
         let lock = disk.lock(&dir.join("lock")).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock => Error::new(
                 ErrorKind::Conflict,
@@ -101,9 +108,14 @@ impl SegmentLog {
             ),
             _ => io_error("lock", dir, error),
         })?;
-        let recovered = match recovery::recover(&*disk, dir)? {
-            Some(recovered) => recovered,
-            None => begin(&*disk, dir, &options)?,
+        let recovered = match (recovery::recover(&*disk, dir)?, options.mode) {
+            (Some(_), OpenMode::New) => {
+                let there = format!("node log folder {} has a log already: choose another", dir.display());
+                return Err(Error::new(ErrorKind::Conflict, there));
+            }
+            (Some(recovered), _) => recovered,
+            (None, OpenMode::Existing) => return Err(no_log(dir)),
+            (None, _) => begin(&*disk, dir, &options)?,
         };
         let spare = match &recovered.spare {
             Some(spare) => Arc::clone(spare),
@@ -127,6 +139,13 @@ impl SegmentLog {
         }
         Ok(Self { handle: Arc::new(Handle { shared, threads: Mutex::new(threads) }) })
     }
+}
+
+fn no_log(dir: &Path) -> Error {
+    Error::new(
+        ErrorKind::NotFound,
+        format!("there is no node log in {}: restore the folder from a copy", dir.display()),
+    )
 }
 
 /// The first segment of a new log.
@@ -174,6 +193,12 @@ impl NodeLog for SegmentLog {
             }
         }
         Ok(entries)
+    }
+
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>> {
+        let state = self.handle.shared.state.lock();
+        let Some(found) = state.index.groups.get(&group) else { return Ok(Vec::new()) };
+        Ok(found.range(group, &range)?.map(|position| u64::from(position.len)).collect())
     }
 
     fn group(&self, group: GroupId) -> GroupView {

@@ -65,6 +65,13 @@ impl Names {
         self.current.clone_from(&self.durable);
     }
 
+    /// Forgets everything below a folder, now and after a crash.
+    pub(super) fn lose(&mut self, dir: &Path) {
+        self.current.retain(|path, _| !path.starts_with(dir));
+        self.durable.retain(|path, _| !path.starts_with(dir));
+        self.pending.retain(|change| !change.dir().is_some_and(|parent| parent.starts_with(dir)));
+    }
+
     /// The files that something still leads to, or may lead to after a crash.
     pub(super) fn reachable(&self) -> BTreeSet<u64> {
         let pending = self.pending.iter().map(|change| match change {

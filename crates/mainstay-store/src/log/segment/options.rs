@@ -2,6 +2,7 @@ use mainstay_core::time::Duration;
 use mainstay_core::{Error, Result};
 
 use super::format::SEGMENT_HEADER_BYTES;
+use crate::disk::OpenMode;
 
 /// The limits of a [`SegmentLog`](super::SegmentLog).
 #[derive(Debug, Clone)]
@@ -20,6 +21,9 @@ pub struct LogOptions {
     pub log_bytes_max: u64,
     /// Who writes.
     pub driver: Driver,
+    /// Whether a log must be there or must not. Who knows that there was one says so: a log that was lost would
+    /// otherwise be made anew, empty.
+    pub mode: OpenMode,
 }
 
 /// Who writes the log.
@@ -58,6 +62,7 @@ impl Default for LogOptions {
             cache_bytes_max: 32 << 20,
             log_bytes_max: 1 << 30,
             driver: Driver::Thread,
+            mode: OpenMode::Either,
         }
     }
 }

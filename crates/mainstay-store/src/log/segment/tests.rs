@@ -98,3 +98,23 @@ fn a_callback_may_hold_the_last_clone() {
     };
     expect(&log, A, 1..2);
 }
+
+#[test]
+fn a_log_that_must_be_there_is_not_made_anew_and_one_that_must_not_is_not_taken() {
+    let disk = SimDisk::new(1);
+    disk.create_dir_all(Path::new("/")).unwrap();
+    let open = |mode| SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), LogOptions { mode, ..small() });
+    let missing =
+        |error: Error| assert!(error.kind() == ErrorKind::NotFound && error.to_string().contains(DIR), "{error}");
+    missing(open(OpenMode::Existing).unwrap_err());
+    assert!(disk.list(Path::new(DIR)).is_err(), "no folder was made");
+    append(&open(OpenMode::New).unwrap(), A, 1..5);
+    assert_eq!(open(OpenMode::New).unwrap_err().kind(), ErrorKind::Conflict);
+    expect(&open(OpenMode::Existing).unwrap(), A, 1..5);
+    for name in disk.list(Path::new(DIR)).unwrap() {
+        disk.remove(&Path::new(DIR).join(name)).unwrap();
+    }
+    missing(open(OpenMode::Existing).unwrap_err());
+    disk.lose_dir(Path::new(DIR));
+    missing(open(OpenMode::Existing).unwrap_err());
+}

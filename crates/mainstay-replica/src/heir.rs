@@ -1,0 +1,52 @@
+//! Whom a primary hands over to when it is to leave its set.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use mainstay_core::{NodeId, ReplicaId, time};
+use openraft::Instant as _;
+use openraft::async_runtime::watch::WatchReceiver as _;
+use openraft::metrics::RaftDataMetrics;
+
+use crate::raft::Types;
+use crate::replica::Replica;
+
+/// How many heartbeats the others have to answer in: one that was lost on the way holds up the next for as long as it may take.
+const HEARTBEATS_MAX: u32 = 2;
+
+impl Replica {
+    /// Calls all other voters and returns, of those that answer, the one that has most of the log; if none does, the one that
+    /// has most. `None` if there is no other voter.
+    pub(crate) async fn heir(&self) -> Option<(ReplicaId, NodeId)> {
+        let mut voters = self.status().voters;
+        voters.remove(&self.inner.identity.replica);
+        let asked = time::now();
+        // Should openraft have stopped, who hands over hears of it.
+        let _ = self.inner.raft.trigger().heartbeat().await;
+        let mut data = self.inner.raft.data_metrics();
+        let all_answered = async {
+            while !voters.keys().all(|voter| answered(&data.borrow_watched(), *voter, asked)) {
+                if data.changed().await.is_err() {
+                    return;
+                }
+            }
+        };
+        let _ = time::timeout(self.inner.options.timing.heartbeat * HEARTBEATS_MAX, all_answered).await;
+        best(voters, &data.borrow_watched(), asked)
+    }
+}
+
+fn best(
+    voters: BTreeMap<ReplicaId, NodeId>,
+    data: &RaftDataMetrics<Types>,
+    asked: time::Instant,
+) -> Option<(ReplicaId, NodeId)> {
+    let matched = |voter: ReplicaId| data.replication.as_ref()?.get(&voter.0).copied().flatten();
+    voters.into_iter().max_by_key(|(voter, _)| (answered(data, *voter, asked), matched(*voter), Reverse(*voter)))
+}
+
+/// True if a voter has acknowledged something that was sent to it after a moment.
+fn answered(data: &RaftDataMetrics<Types>, voter: ReplicaId, after: time::Instant) -> bool {
+    let last = data.heartbeat.as_ref().and_then(|calls| calls.get(&voter.0).copied().flatten());
+    last.is_some_and(|sent| sent.elapsed() <= after.elapsed())
+}
