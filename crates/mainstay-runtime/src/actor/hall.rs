@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 
 use crate::actor::Actor;
 use crate::actor::activation::{ActorOptions, CommitFaults};
-use crate::actor::alarm::Bell;
+use crate::actor::bell::Bell;
 use crate::actor::cell::ActorCell;
 use crate::actor::cell::removal::Removing;
 use crate::actor::collection;

@@ -17,6 +17,7 @@ pub(crate) mod state;
 
 // What an actor does by itself.
 pub(crate) mod alarm;
+pub(crate) mod bell;
 pub(crate) mod continuation;
 pub(crate) mod errand;
 pub(crate) mod reminder;
