@@ -68,6 +68,8 @@ pub(crate) struct HallCore {
     pub(crate) is_remindable: bool,
     /// Wakes the alarm when a reminder is set.
     pub(crate) bell: Bell,
+    /// Wakes who sweeps when an answer is kept.
+    pub(crate) expiry: Bell,
 }
 
 impl HallCore {
@@ -94,6 +96,7 @@ impl HallCore {
             table: Weak::<()>::new(),
             is_remindable,
             bell: Bell::new(),
+            expiry: Bell::new(),
         }
     }
 

@@ -22,6 +22,7 @@ pub(crate) mod continuation;
 pub(crate) mod errand;
 pub(crate) mod reminder;
 pub(crate) mod stay;
+pub(crate) mod sweep;
 pub(crate) mod timer;
 
 // Where an actor is, and its turns.

@@ -174,7 +174,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
         self.watch.ended(self.held.site());
-        let Remains { site, writes: changes, outputs, failures, key } = ended(self.current.take());
+        let Remains { site, writes: changes, mut outputs, failures, key } = ended(self.current.take());
         self.held.lent = site;
         self.held.object = Some(object);
         let (answer, is_success) = match left {
@@ -202,7 +202,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         }
         if changes.is_some() || key.is_some() || (T::KEEPS && self.kind == TurnKind::Exclusive) {
             let is_new = self.writes.is_some();
-            let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, key.as_deref(), &answer)));
+            let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, key.as_deref(), &answer, &mut outputs)));
             let sealed = sealed
                 .unwrap_or_else(|panic| Err(panicked_when(self.held.site(), "its state was being stored", &*panic)));
             if let Err(error) = sealed {
@@ -238,6 +238,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         changes: Option<Box<ActorWrites>>,
         key: Option<&str>,
         answer: &Answer<R>,
+        outputs: &mut Vec<Output>,
     ) -> Result<()> {
         gather(&mut self.writes, changes)?;
         if self.kind == TurnKind::Exclusive {
@@ -245,7 +246,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             let actor = actor.ok_or_else(|| missing(site))?;
             actor.seal(&mut Seal { site, writes: &mut self.writes })?;
         }
-        record_answer(self.held.site(), key, self.method.name(), answer, &mut self.writes)
+        record_answer(self.held.site(), key, self.method.name(), answer, &mut self.writes, outputs)
     }
 
     /// Ends a turn that has failed: nothing of it happened.
