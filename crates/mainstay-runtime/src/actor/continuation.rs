@@ -127,7 +127,8 @@ where
     .await;
     drop(entry);
     let Err(error) = result else { return };
-    let has_left = ending.is_over() && matches!(error.kind(), ErrorKind::Retry | ErrorKind::NotPrimary { .. });
+    let has_left = ending.is_over()
+        && matches!(error.kind(), ErrorKind::Retry | ErrorKind::NotFound | ErrorKind::NotPrimary { .. });
     if !has_left {
         tracing::warn!(actor = %site, ?error, "a continuation has failed");
     }
