@@ -19,6 +19,7 @@ pub(crate) mod state;
 pub(crate) mod alarm;
 pub(crate) mod bell;
 pub(crate) mod continuation;
+pub(crate) mod engagement;
 pub(crate) mod errand;
 pub(crate) mod reminder;
 pub(crate) mod stay;
