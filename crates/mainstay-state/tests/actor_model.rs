@@ -222,6 +222,18 @@ fn check_store(store: &ActorStore, model: &Model) -> Result<(), TestCaseError> {
     prop_assert_eq!(store.actors(None, 99).unwrap(), known);
     prop_assert_eq!(store.all_reminders(None, 99).unwrap(), all_reminders);
     prop_assert_eq!(store.next_due().unwrap(), due.first().map(|(due, ..)| WallTime::from_millis(*due)));
+    prop_assert_eq!(store.next_expiry().unwrap(), expires.first().map(|(at, ..)| WallTime::from_millis(*at)));
+    let mut paged: Vec<(WallTime, ActorId, String)> = Vec::new();
+    loop {
+        let after = paged.last().map(|(at, id, key)| (*at, id, &**key));
+        let page = store.expired_answers_after(WallTime::MAX, after, 2).unwrap();
+        if page.is_empty() {
+            break;
+        }
+        paged.extend(page);
+    }
+    let paged: Vec<_> = paged.into_iter().map(|(at, id, key)| (at.as_millis(), id, key)).collect();
+    prop_assert_eq!(&paged, &expires);
     for until in 0..TIMES {
         let found = store.due(WallTime::from_millis(until), 99).unwrap();
         let found: Vec<_> = found.into_iter().map(|(id, found)| (found.due.as_millis(), id, found.name)).collect();

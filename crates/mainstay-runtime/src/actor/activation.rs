@@ -11,6 +11,7 @@ use mainstay_state::actor::ActorStore;
 use crate::actor::Actor;
 use crate::actor::alarm::Alarm;
 use crate::actor::hall::{Hall, HallCore};
+use crate::actor::sweep::Sweeper;
 use crate::service::activation::{Activation, Place, Tasks};
 use crate::slot::{Opened, Tenant};
 
@@ -56,8 +57,8 @@ pub(crate) struct ActorActivation<T: Actor> {
     hall: Arc<Hall<T>>,
     opened: Arc<Opened>,
     tasks: Tasks,
-    /// What fires reminders.
-    alarm: Tasks,
+    /// What fires reminders, and sweeps what has expired.
+    clocks: Tasks,
 }
 
 impl<T: Actor> ActorActivation<T> {
@@ -69,10 +70,11 @@ impl<T: Actor> ActorActivation<T> {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
         let hall = Hall::<T>::open(HallCore::new(place, store, scope.clone(), T::REMINDABLE.is_some()));
-        let alarm = Tasks(Scope::new());
-        Alarm::start(&hall, &alarm.0);
+        let clocks = Tasks(Scope::new());
+        Alarm::start(&hall, &clocks.0);
+        Sweeper::start(&hall, &clocks.0);
         let opened = Arc::new(Opened { tenant: Tenant::Actors(hall.clone()), scope });
-        Ok(Box::new(Self { hall, opened, tasks, alarm }))
+        Ok(Box::new(Self { hall, opened, tasks, clocks }))
     }
 }
 
@@ -83,10 +85,10 @@ impl<T: Actor> Activation for ActorActivation<T> {
 
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let Self { hall, tasks, alarm, .. } = &*self;
+            let Self { hall, tasks, clocks, .. } = &*self;
             // Nothing begins any more. What is due stays in the store, and the turns that have begun go on.
-            alarm.0.stop();
-            alarm.0.ended().await;
+            clocks.0.stop();
+            clocks.0.ended().await;
             let grace = hall.core().settings.deactivation_grace;
             if time::timeout(grace, hall.close()).await.is_err() {
                 tracing::warn!(

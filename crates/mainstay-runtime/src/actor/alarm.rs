@@ -1,14 +1,12 @@
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use mainstay_core::task::Scope;
-use mainstay_core::time::{self, Duration, WallTime};
+use mainstay_core::time::{self, Duration, Instant, WallTime};
 use mainstay_core::{ActorId, Result, random};
 use mainstay_state::actor::{Reminder, WhenDue};
 use parking_lot::Mutex;
 use rand::RngExt as _;
-use tokio::sync::Notify;
 
 use crate::actor::Actor;
 use crate::actor::errand::{self, Done, Errand};
@@ -19,40 +17,25 @@ use crate::backoff::Backoff;
 /// How many reminders of a partition are handled at a time. Each takes a task, and may activate an actor.
 const FIRING_MAX: usize = 64;
 
+/// How many of them may be of one actor, which handles them one after another.
+const FIRING_PER_ACTOR_MAX: usize = 8;
+
+/// How long a reminder counts among those that are handled. One that takes longer, because its actor is busy or its handler
+/// hangs, goes on and leaves its place to others.
+const FIRING_TIME: Duration = Duration::from_secs(5);
+
+/// How many reminders of a partition may be under way with those that have left their places. Beyond, none is begun before
+/// one of them ends.
+const UNDER_WAY_MAX: usize = 1024;
+
+/// How many reminders that are due are looked at at a time.
+const PAGE: usize = 64;
+
 /// The longest sleep before the wall clock is looked at again: it can be set while the other one goes on.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// How long to wait for an actor that is leaving its place.
 const LEAVING_PAUSE: Duration = Duration::from_millis(50);
-
-/// Wakes the alarm of a partition.
-pub(crate) struct Bell {
-    /// The moment that the alarm sleeps for, in milliseconds; whatever is due before has to wake it.
-    armed: AtomicU64,
-    rung: Notify,
-}
-
-impl Bell {
-    pub(crate) fn new() -> Self {
-        Self { armed: AtomicU64::new(u64::MAX), rung: Notify::new() }
-    }
-
-    /// Tells that a reminder was committed that is due at this moment.
-    pub(crate) fn due_at(&self, due: WallTime) {
-        if due.as_millis() < self.armed.load(Ordering::SeqCst) {
-            self.ring();
-        }
-    }
-
-    fn arm(&self, moment: WallTime) {
-        self.armed.store(moment.as_millis(), Ordering::SeqCst);
-    }
-
-    fn ring(&self) {
-        // It is kept if the alarm does not sleep now.
-        self.rung.notify_one();
-    }
-}
 
 /// The reminders of a partition: sleeps until one is due, and fires it.
 ///
@@ -62,7 +45,7 @@ pub(crate) struct Alarm<T: Actor> {
     hall: Arc<Hall<T>>,
     /// Since when there is somebody to fire them.
     up_since: WallTime,
-    firing: Arc<Mutex<BTreeSet<Fired>>>,
+    firing: Arc<Mutex<Firing>>,
     /// Where the errands run. The turns that come of them run where all do.
     scope: Scope,
 }
@@ -95,7 +78,7 @@ impl<T: Actor> Alarm<T> {
         loop {
             // Whatever is set while it looks makes it look again.
             core.bell.arm(WallTime::MAX);
-            match self.fire_due() {
+            match self.fire_due().await {
                 Ok(next) => {
                     backoff.reset();
                     core.bell.arm(next.earlier_than());
@@ -111,45 +94,44 @@ impl<T: Actor> Alarm<T> {
         }
     }
 
-    /// Fires what is due.
-    fn fire_due(&self) -> Result<Next> {
-        let (store, now) = (self.hall.core().store()?, time::wall());
-        // Those that are being handled are still in the store, so a page of this size has all for which there is room.
-        let page = store.due(now, FIRING_MAX)?;
-        for (id, reminder) in &page {
-            let fired = (id.clone(), reminder.name.clone());
-            let mut firing = self.firing.lock();
-            if firing.contains(&fired) {
-                continue;
+    /// Fires what is due, as far as there is room.
+    async fn fire_due(&self) -> Result<Next> {
+        let (core, now) = (self.hall.core(), time::wall());
+        let mut last: Option<(WallTime, ActorId, String)> = None;
+        loop {
+            let after = last.as_ref().map(|(due, id, name)| (*due, id, &**name));
+            // Those that are being handled are still in the store, and are passed over.
+            let page = core.store()?.due_after(now, after, PAGE)?;
+            for (id, reminder) in &page {
+                let fired = (id.clone(), reminder.name.clone());
+                let admission = self.firing.lock().admit(&fired);
+                match admission {
+                    Admission::Begins => {
+                        let ends = Ends { hall: self.hall.clone(), firing: self.firing.clone(), fired };
+                        drop(self.scope.spawn(deliver(ends, reminder.clone(), self.up_since)));
+                    }
+                    Admission::Waits => {}
+                    Admission::Full(until) => return Ok(Next::WhenThereIsRoom(until)),
+                }
             }
-            if firing.len() >= FIRING_MAX {
-                return Ok(Next::WhenOneEnds);
+            let is_last = page.len() < PAGE;
+            last = page.last().map(|(id, reminder)| (reminder.due, id.clone(), reminder.name.clone())).or(last);
+            if is_last {
+                let after = last.as_ref().map(|(due, id, name)| (*due, id, &**name));
+                let next = core.store()?.due_after(WallTime::MAX, after, 1)?;
+                return Ok(next.first().map_or(Next::Never, |(_, reminder)| Next::At(reminder.due)));
             }
-            firing.insert(fired.clone());
-            drop(firing);
-            let ends = Ends { hall: self.hall.clone(), firing: self.firing.clone(), fired };
-            drop(self.scope.spawn(deliver(ends, reminder.clone(), self.up_since)));
+            tokio::task::consume_budget().await;
         }
-        if page.len() == FIRING_MAX {
-            return Ok(Next::WhenOneEnds);
-        }
-        let last = page.last().map(|(id, reminder)| (reminder.due, id, &*reminder.name));
-        let next = store.due_after(WallTime::MAX, last, 1)?;
-        Ok(next.first().map_or(Next::Never, |(_, reminder)| Next::At(reminder.due)))
     }
 
     /// Sleeps until it is time, or the bell rings.
     async fn sleep_until(&self, next: Next) {
-        let rung = &self.hall.core().bell.rung;
-        let Next::At(moment) = next else { return rung.notified().await };
-        loop {
-            let left = moment.saturating_duration_since(time::wall());
-            if left.is_zero() {
-                return;
-            }
-            if time::timeout(left.min(LOOK_AGAIN), rung.notified()).await.is_ok() {
-                return;
-            }
+        let bell = &self.hall.core().bell;
+        match next {
+            Next::At(moment) => bell.rung_or_due(moment, LOOK_AGAIN).await,
+            Next::WhenThereIsRoom(Some(moment)) => bell.rung_until(moment).await,
+            Next::Never | Next::WhenThereIsRoom(None) => bell.rung().await,
         }
     }
 }
@@ -160,8 +142,8 @@ enum Next {
     At(WallTime),
     /// There is no reminder.
     Never,
-    /// There is no room: when one of those that are being handled ends, which rings.
-    WhenOneEnds,
+    /// There is no room: when one of those that are being handled ends, which rings, or leaves its place at this moment.
+    WhenThereIsRoom(Option<Instant>),
 }
 
 impl Next {
@@ -170,21 +152,57 @@ impl Next {
         match self {
             Self::At(moment) => moment,
             Self::Never => WallTime::MAX,
-            Self::WhenOneEnds => WallTime::EPOCH,
+            Self::WhenThereIsRoom(_) => WallTime::EPOCH,
         }
+    }
+}
+
+/// The reminders that are being handled, each with the moment since when.
+#[derive(Default)]
+struct Firing {
+    all: BTreeMap<Fired, Instant>,
+}
+
+/// Whether a reminder that is due can be handled.
+#[derive(Debug, PartialEq, Eq)]
+enum Admission {
+    /// It is, from now on.
+    Begins,
+    /// It is being handled already, or so many of its actor are: when one of those ends.
+    Waits,
+    /// There is no room for any: when one ends, or at this moment if one leaves its place then.
+    Full(Option<Instant>),
+}
+
+impl Firing {
+    fn admit(&mut self, fired: &Fired) -> Admission {
+        let now = time::now();
+        let of_actor = self.all.range((fired.0.clone(), String::new())..).take_while(|((id, _), _)| *id == fired.0);
+        if self.all.contains_key(fired) || of_actor.count() >= FIRING_PER_ACTOR_MAX {
+            return Admission::Waits;
+        }
+        if self.all.len() >= UNDER_WAY_MAX {
+            return Admission::Full(None);
+        }
+        let places = self.all.values().filter(|since| now.saturating_duration_since(**since) < FIRING_TIME);
+        if places.clone().count() >= FIRING_MAX {
+            return Admission::Full(places.min().map(|first| *first + FIRING_TIME));
+        }
+        self.all.insert(fired.clone(), now);
+        Admission::Begins
     }
 }
 
 /// A reminder that is being handled, until that ends in whatever way.
 struct Ends<T: Actor> {
     hall: Arc<Hall<T>>,
-    firing: Arc<Mutex<BTreeSet<Fired>>>,
+    firing: Arc<Mutex<Firing>>,
     fired: Fired,
 }
 
 impl<T: Actor> Drop for Ends<T> {
     fn drop(&mut self) {
-        self.firing.lock().remove(&self.fired);
+        self.firing.lock().all.remove(&self.fired);
         self.hall.core().bell.ring();
     }
 }
@@ -236,6 +254,45 @@ fn retry_pause(settings: &ReminderSettings, failures: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn places_are_for_many_actors_and_for_a_while_and_all_of_it_is_bounded() {
+        let mut firing = Firing::default();
+        let fired = |actor: i64, name: usize| (ActorId::from(actor), name.to_string());
+        for name in 0..FIRING_PER_ACTOR_MAX {
+            assert_eq!(firing.admit(&fired(0, name)), Admission::Begins);
+        }
+        assert_eq!(firing.admit(&fired(0, 99)), Admission::Waits, "so many of one actor");
+        let first = time::now() + FIRING_TIME;
+        time::sleep(Duration::from_secs(1)).await;
+        let mut actor = 1;
+        while firing.all.len() < FIRING_MAX {
+            assert_eq!(firing.admit(&fired(actor, 0)), Admission::Begins);
+            actor += 1;
+        }
+        assert_eq!(firing.admit(&fired(1, 0)), Admission::Waits, "it is being handled");
+        assert_eq!(firing.admit(&fired(actor, 0)), Admission::Full(Some(first)));
+        time::sleep(FIRING_TIME - Duration::from_secs(1)).await;
+        assert_eq!(
+            firing.admit(&fired(0, 99)),
+            Admission::Waits,
+            "those that have left their places count for the actor"
+        );
+        for _ in 0..FIRING_PER_ACTOR_MAX {
+            assert_eq!(firing.admit(&fired(actor, 0)), Admission::Begins);
+            actor += 1;
+        }
+        assert_eq!(firing.admit(&fired(actor, 0)), Admission::Full(Some(first + Duration::from_secs(1))));
+        while firing.all.len() < UNDER_WAY_MAX {
+            time::sleep(FIRING_TIME).await;
+            for _ in 0..FIRING_MAX.min(UNDER_WAY_MAX - firing.all.len()) {
+                assert_eq!(firing.admit(&fired(actor, 0)), Admission::Begins);
+                actor += 1;
+            }
+        }
+        time::sleep(FIRING_TIME).await;
+        assert_eq!(firing.admit(&fired(actor, 0)), Admission::Full(None));
+    }
 
     #[test]
     fn pauses_double_from_the_first_to_the_longest_and_differ() {

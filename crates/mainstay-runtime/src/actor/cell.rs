@@ -237,23 +237,26 @@ impl<T: Actor> ActorCell<T> {
     /// True if nobody has it or waits for it, and it was last used before a stamp or is not active.
     pub(crate) fn is_idle(&self, before: u64) -> bool {
         let mut inner = self.inner.lock();
-        if inner.is_in_use && inner.running != Running::Nobody {
-            // A turn that takes long is a use until it ends.
+        if (inner.is_in_use && inner.running != Running::Nobody) || self.site.is_engaged() {
+            // A turn that takes long is a use until it ends, and so is what is left of it afterwards.
             inner.used = self.site.hall.population.stamp();
         }
         inner.is_idle(before)
     }
 
-    /// When it was last used, if it is active, nobody has it and nobody waits.
+    /// When it was last used, if it is active, nobody has it and nobody waits, for it or for an answer of it.
     pub(crate) fn idle_since(&self) -> Option<u64> {
         let inner = self.inner.lock();
-        (inner.object.is_some() && inner.is_idle(u64::MAX)).then_some(inner.used)
+        (inner.object.is_some() && inner.is_idle(u64::MAX) && !self.site.is_engaged()).then_some(inner.used)
     }
 
-    /// Takes an actor to itself that [is idle](ActorCell::is_idle) and has nothing that is not durable.
+    /// Takes an actor to itself that [is idle](ActorCell::is_idle), has nothing that is not durable and nothing left to see
+    /// to.
     pub(crate) fn take_idle(self: &Arc<Self>, before: u64) -> Option<Held<'static, T>> {
         let mut inner = self.inner.lock();
-        if !inner.is_idle(before) || !self.site.gate.is_open() {
+        // What one has left that is not in memory any more, nobody can see to.
+        let is_engaged = inner.object.is_some() && self.site.is_engaged();
+        if is_engaged || !inner.is_idle(before) || !self.site.gate.is_open() {
             return None;
         }
         inner.take(false).map(|taken| Held::new(Near::Kept(self.clone()), taken))

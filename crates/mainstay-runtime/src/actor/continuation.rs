@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mainstay_core::{Error, ErrorKind, Result};
 
 use crate::actor::cell::ActorCell;
+use crate::actor::engagement::Engagement;
 use crate::actor::internal::run_turn;
 use crate::actor::site::Site;
 use crate::actor::stay::{Ending, Plans};
@@ -52,7 +53,7 @@ impl Context {
     ///
     /// The future is begun when what this turn has changed is durable, and not at all if the turn fails. It belongs to the
     /// activation: it is dropped, and the method does not run, when the actor is deactivated or reset. An error of the
-    /// method is logged.
+    /// method is logged. An actor that waits like this is in use, and is not collected as an idle one.
     ///
     /// # Errors
     /// `Invalid` if `T` is not the type of this actor; `Overloaded` if it waits for [`CONTINUATIONS_PER_ACTOR_MAX`] already.
@@ -74,7 +75,7 @@ impl Context {
         let number = plans.add_continuation(&ending).map_err(|error| {
             Error::new(error.kind(), format!("a continuation of {site} cannot begin: {error}")).with_source(error)
         })?;
-        let entry = Entry { plans, number };
+        let entry = Entry { plans, number, _engagement: Engagement::new(site.clone()) };
         let begun = site.clone();
         current::leave(move |turn| {
             if turn.is_ok() && !ending.is_over() {
@@ -90,6 +91,7 @@ impl Context {
 struct Entry {
     plans: Arc<Plans>,
     number: u64,
+    _engagement: Engagement,
 }
 
 impl Drop for Entry {
@@ -127,7 +129,8 @@ where
     .await;
     drop(entry);
     let Err(error) = result else { return };
-    let has_left = ending.is_over() && matches!(error.kind(), ErrorKind::Retry | ErrorKind::NotPrimary { .. });
+    let has_left = ending.is_over()
+        && matches!(error.kind(), ErrorKind::Retry | ErrorKind::NotFound | ErrorKind::NotPrimary { .. });
     if !has_left {
         tracing::warn!(actor = %site, ?error, "a continuation has failed");
     }

@@ -57,7 +57,8 @@ pub trait Actor: Send + Sync + Sized + 'static {
 
     /// Saves in the middle of a method what has changed so far: fields, dynamic state, and the reminders and the like that the
     /// turn has set up. When this returns `Ok`, that is durable, whatever becomes of
-    /// the rest of the turn. If it fails, memory is as it is stored: the changes since the last save are gone.
+    /// the rest of the turn. If it fails, memory is as it is stored: the changes since the last save are gone. If turns before
+    /// this one are lost with it, which plain fields may still tell of, the rest of this turn is refused with `Retry`.
     ///
     /// # Errors
     /// Those of the commit; `Invalid` outside of a turn of this actor.

@@ -23,23 +23,27 @@ pub(crate) async fn delete<T: Actor>(held: Held<'_, T>, chain: Option<Arc<Link>>
         Err(error) => return (Finished::failed(error), held.give_back()),
     };
     // Nothing is stored of one that is not known: it becomes known with the first that is.
-    let deleted = if is_known { commit(&site, site.gate.failures(), Vec::new()).await } else { Ok(()) };
+    let deleted = match is_known {
+        true => commit(&site, site.gate.failures(), Some(last_writes(&site)), Vec::new()).await,
+        false => Ok(()),
+    };
     match deleted {
         Ok(()) => (Finished::now(Ok(())), bury(held, chain).await),
         Err(error) => (Finished::failed(error), held.give_back()),
     }
 }
 
-/// Ends a turn in which an actor has deleted itself. Nothing else that it has changed counts; what it sends leaves when the
-/// deletion is durable, and so does the answer.
+/// Ends a turn in which an actor has deleted itself, with its last writes. What it sends leaves when the deletion is
+/// durable, and so does the answer.
 pub(crate) async fn with_turn<T: Actor, R: Reply>(
     mut held: Held<'_, T>,
     failures: u64,
+    writes: Option<Box<ActorWrites>>,
     outputs: Vec<Output>,
     answer: Answer<R>,
 ) -> (Finished<R>, bool) {
     let site = held.site().clone();
-    match commit(&site, failures, outputs).await {
+    match commit(&site, failures, writes, outputs).await {
         Ok(()) => (Finished { answer, hold: None }, bury(held, None).await),
         Err(error) => {
             // It goes on from what is stored, and not from what the turn has made of it.
@@ -49,11 +53,15 @@ pub(crate) async fn with_turn<T: Actor, R: Reply>(
     }
 }
 
-/// The last writes of an actor.
-async fn commit(site: &Arc<Site>, failures: u64, outputs: Vec<Output>) -> Result<()> {
-    let mut writes = ActorWrites::new(site.id.clone());
+/// The last writes of an actor: nothing of it is left.
+pub(crate) fn last_writes(site: &Site) -> Box<ActorWrites> {
+    let mut writes = Box::new(ActorWrites::new(site.id.clone()));
     writes.delete_actor();
-    match submit(site, failures, Some(Box::new(writes)), outputs).await {
+    writes
+}
+
+async fn commit(site: &Arc<Site>, failures: u64, writes: Option<Box<ActorWrites>>, outputs: Vec<Output>) -> Result<()> {
+    match submit(site, failures, writes, outputs).await {
         Some(hold) => hold.opened().await,
         None => Ok(()),
     }
@@ -76,6 +84,9 @@ async fn bury<T: Actor>(mut held: Held<'_, T>, chain: Option<Arc<Link>>) -> bool
 impl Context {
     /// Deletes this actor with the turn: its state, its reminders, the answers that are kept for idempotency keys and the
     /// subscriptions to its events. The other changes of the turn do not count; if the turn fails, nothing is deleted.
+    ///
+    /// If this turn is a call with an idempotency key, its own answer is the one thing that stays, until it expires: a retry
+    /// gets it, and makes no new actor.
     ///
     /// The answer of the turn leaves when the deletion is durable. Then `deactivate` runs, and calls that wait get `NotFound`.
     /// A call that comes later finds a new actor.

@@ -66,6 +66,13 @@ impl Gate {
         self.is_open() && self.failures() == failures
     }
 
+    /// True if nothing is on its way, and whoever saw the actor when this many commits had failed saw what is stored: then a
+    /// commit that fails takes nothing along of an earlier turn.
+    pub(crate) fn is_settled(&self, failures: u64) -> bool {
+        let inner = self.inner.lock();
+        inner.under_way.is_none() && inner.next.is_none() && self.failures() == failures
+    }
+
     /// What everybody waits behind who has seen the actor as it is now, or as it was when this many commits had failed;
     /// `None` if everything is durable.
     pub(crate) fn hold(&self, site: &Site, failures: u64) -> Option<Hold> {

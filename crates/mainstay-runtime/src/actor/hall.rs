@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 
 use crate::actor::Actor;
 use crate::actor::activation::{ActorOptions, CommitFaults};
-use crate::actor::alarm::Bell;
+use crate::actor::bell::Bell;
 use crate::actor::cell::ActorCell;
 use crate::actor::cell::removal::Removing;
 use crate::actor::collection;
@@ -68,6 +68,8 @@ pub(crate) struct HallCore {
     pub(crate) is_remindable: bool,
     /// Wakes the alarm when a reminder is set.
     pub(crate) bell: Bell,
+    /// Wakes who sweeps when an answer is kept.
+    pub(crate) expiry: Bell,
 }
 
 impl HallCore {
@@ -94,6 +96,7 @@ impl HallCore {
             table: Weak::<()>::new(),
             is_remindable,
             bell: Bell::new(),
+            expiry: Bell::new(),
         }
     }
 

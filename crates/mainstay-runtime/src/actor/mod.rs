@@ -17,10 +17,13 @@ pub(crate) mod state;
 
 // What an actor does by itself.
 pub(crate) mod alarm;
+pub(crate) mod bell;
 pub(crate) mod continuation;
+pub(crate) mod engagement;
 pub(crate) mod errand;
 pub(crate) mod reminder;
 pub(crate) mod stay;
+pub(crate) mod sweep;
 pub(crate) mod timer;
 
 // Where an actor is, and its turns.

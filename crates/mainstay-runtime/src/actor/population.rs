@@ -96,8 +96,8 @@ impl Population {
 
     /// When the next scan is; `None` if that is beyond what a clock can tell.
     pub(crate) fn next_scan(&self) -> Option<Instant> {
-        let scans = u32::try_from(self.scans() + 1).ok()?;
-        self.start().checked_add(self.idle_scan.checked_mul(scans)?)
+        let nanos = self.idle_scan.as_nanos().checked_mul(u128::from(self.scans()) + 1)?;
+        self.start().checked_add(Duration::from_nanos(u64::try_from(nanos).ok()?))
     }
 
     fn start(&self) -> Instant {
@@ -202,6 +202,17 @@ mod tests {
         assert_eq!(population.advance(), 2);
         assert_eq!(population.stamp(), Population::stamp_of(2) + 1);
         assert_eq!(population.next_scan().unwrap(), time::now() + Duration::from_secs(30));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn scans_go_on_for_years_however_short_they_are() {
+        let population = population(|settings| settings.idle_scan = Duration::from_millis(1));
+        population.advance();
+        for days in [50, 365, 365 * 9] {
+            tokio::time::advance(Duration::from_secs(days * 24 * 60 * 60)).await;
+            population.advance();
+            assert_eq!(population.next_scan(), Some(time::now() + Duration::from_millis(1)), "{days} days later");
+        }
     }
 
     #[tokio::test]

@@ -18,10 +18,15 @@ pub(crate) async fn save<T: Actor>(actor: &mut T, site: &Arc<Site>) -> Result<()
     refuse_if_leaving(site)?;
     let mut writes = current::take_writes();
     let sealed = actor.seal(&mut Seal { site, writes: &mut writes });
+    let is_first = site.gate.is_settled(current::failures());
     let result = commit(site, writes, sealed).await;
     if result.is_err() {
         actor.restore(&ActorOpening { site, is_undone: true })?;
-        current::refresh();
+        // If turns before this one were lost as well, what is no state is still what they have made of it. What stands on
+        // that is refused at the end of the turn, and the object is made anew, as after any commit that fails.
+        if is_first {
+            current::refresh();
+        }
     }
     result
 }

@@ -1,6 +1,6 @@
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -26,6 +26,8 @@ pub(crate) struct Site {
     /// True while a turn has the actor to itself that is being polled right now, and nobody waits: a hint that it will be
     /// over in a moment.
     pub(crate) is_in_passing: AtomicBool,
+    /// How many [engagements](crate::actor::engagement::Engagement) it has.
+    engagements: AtomicU32,
     /// How many bytes of its state are in memory, as they are stored.
     weight: AtomicU64,
     /// The events that are leaving it.
@@ -43,6 +45,7 @@ impl Site {
             callers: Mutex::default(),
             emptied: Notify::new(),
             is_in_passing: AtomicBool::new(false),
+            engagements: AtomicU32::new(0),
             weight: AtomicU64::new(0),
             departures: Departures::default(),
             cell,
@@ -90,6 +93,19 @@ impl Site {
     /// Notes that nothing of its state is in memory.
     pub(crate) fn unload(&self) {
         self.hall.population.shrink(self.weight.swap(0, Ordering::Relaxed));
+    }
+
+    /// True if the actor owes an answer, or waits for something outside of its turns.
+    pub(crate) fn is_engaged(&self) -> bool {
+        self.engagements.load(Ordering::Relaxed) > 0
+    }
+
+    pub(super) fn engage(&self) {
+        self.engagements.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn disengage(&self) {
+        self.engagements.fetch_sub(1, Ordering::Relaxed);
     }
 
     /// A value as of the last turn, committed or not.

@@ -167,7 +167,8 @@ where
     })
     .await;
     let Err(error) = result else { return };
-    let has_left = timer.ending.is_over() && matches!(error.kind(), ErrorKind::Retry | ErrorKind::NotPrimary { .. });
+    let has_left = timer.ending.is_over()
+        && matches!(error.kind(), ErrorKind::Retry | ErrorKind::NotFound | ErrorKind::NotPrimary { .. });
     if !has_left {
         tracing::warn!(actor = %site, timer = &*timer.name, ?error, "a timer has failed");
     }

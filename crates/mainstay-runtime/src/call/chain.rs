@@ -15,8 +15,15 @@ pub(crate) struct Link {
     method: &'static str,
     parent: Option<Arc<Link>>,
     depth: usize,
-    /// Whom it waits for.
-    awaited: Mutex<Vec<Weak<Site>>>,
+    /// Whom it waits for, once for each call.
+    awaited: Mutex<Vec<Wait>>,
+}
+
+/// What a turn waits for by one of its calls. Those for the same actor are alike.
+struct Wait {
+    site: Weak<Site>,
+    /// True if the call was refused, and is about to say so: then it waits no more.
+    is_refused: bool,
 }
 
 /// Looking for a cycle and becoming part of one exclude each other, so that of two chains that meet one is refused, and
@@ -74,14 +81,24 @@ impl Link {
 
     /// Notes that the turn waits for an actor, until what is returned is dropped.
     pub(crate) fn awaits(self: &Arc<Self>, site: &Arc<Site>) -> Awaiting {
-        self.awaited.lock().push(Arc::downgrade(site));
+        self.awaited.lock().push(Wait { site: Arc::downgrade(site), is_refused: false });
         Awaiting { link: self.clone(), site: Arc::downgrade(site) }
     }
 
+    /// Ends a wait for an actor: that of a call that was refused, if there is one, because only such a call ends at once.
     fn forget(&self, site: &Weak<Site>) {
         let mut awaited = self.awaited.lock();
-        if let Some(place) = awaited.iter().position(|known| known.ptr_eq(site)) {
+        let place = |is_refused| awaited.iter().position(|wait| wait.is(site) && wait.is_refused == is_refused);
+        if let Some(place) = place(true).or_else(|| place(false)) {
             awaited.swap_remove(place);
+        }
+    }
+
+    /// Notes that a call to an actor is refused.
+    fn refuse(&self, site: &Weak<Site>) {
+        let mut awaited = self.awaited.lock();
+        if let Some(wait) = awaited.iter_mut().find(|wait| wait.is(site) && !wait.is_refused) {
+            wait.is_refused = true;
         }
     }
 
@@ -91,7 +108,7 @@ impl Link {
         let mut visited = Vec::new();
         let Some(cycle) = self.find(target, &mut visited) else { return Ok(()) };
         // Before anybody else looks, because this wait will not be.
-        self.forget(&Arc::downgrade(target));
+        self.refuse(&Arc::downgrade(target));
         let through = if cycle.is_empty() { String::new() } else { format!(", which waits for {}", cycle.join(", ")) };
         Err(Error::new(
             ErrorKind::Conflict,
@@ -113,7 +130,7 @@ impl Link {
             if self.turns().any(|own| std::ptr::eq(own, &**holder)) {
                 return Some(Vec::new());
             }
-            let awaited: Vec<_> = holder.awaited.lock().iter().filter_map(Weak::upgrade).collect();
+            let awaited: Vec<_> = holder.awaited.lock().iter().filter_map(Wait::awaited).collect();
             for next in &awaited {
                 if let Some(mut rest) = self.find(next, visited) {
                     rest.insert(0, format!("{}.{}", holder.site, holder.method));
@@ -122,6 +139,17 @@ impl Link {
             }
         }
         None
+    }
+}
+
+impl Wait {
+    fn is(&self, site: &Weak<Site>) -> bool {
+        self.site.ptr_eq(site)
+    }
+
+    /// The actor, if it is waited for.
+    fn awaited(&self) -> Option<Arc<Site>> {
+        if self.is_refused { None } else { self.site.upgrade() }
     }
 }
 

@@ -76,7 +76,7 @@ impl<T: Contract, E: Contract + From<Error>> Outcome for Result<Deferred<T, E>, 
 
     fn into_answer(self) -> Answer<Result<T, E>> {
         match self {
-            Ok(deferred) => Answer::Later(deferred.into_receiver()),
+            Ok(deferred) => Answer::Later(deferred.into_later()),
             Err(error) => Answer::Now(Err(error)),
         }
     }

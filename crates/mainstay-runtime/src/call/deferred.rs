@@ -3,6 +3,7 @@ use std::fmt;
 use mainstay_core::Error;
 use tokio::sync::oneshot;
 
+use crate::actor::engagement::Engagement;
 use crate::call::contract::{Contract, Reply as _};
 use crate::call::current;
 
@@ -12,8 +13,24 @@ use crate::call::current;
 /// The caller waits until its [`Responder`] has answered, in whatever later turn; the actor is free meanwhile. If the
 /// responder is dropped, because the actor is deactivated or forgets it, the caller gets an error. If the caller's time
 /// limit passes, the caller gets an error and the responder's answer goes nowhere.
+///
+/// As long as a caller waits for it, its actor is in use, and is not collected as an idle one.
 pub struct Deferred<T, E = Error> {
-    receiver: oneshot::Receiver<Result<T, E>>,
+    later: Box<Later<Result<T, E>>>,
+}
+
+/// Somebody's wait for an answer that is given later.
+pub struct Later<R> {
+    receiver: oneshot::Receiver<R>,
+    /// That its actor owes it, if it is one of an actor.
+    _engagement: Option<Engagement>,
+}
+
+impl<R> Later<R> {
+    /// The answer; `None` if nobody is left to give it.
+    pub(crate) async fn answer(mut self: Box<Self>) -> Option<R> {
+        (&mut self.receiver).await.ok()
+    }
 }
 
 /// Gives a [`Deferred`] answer, once.
@@ -24,12 +41,13 @@ pub struct Responder<T, E = Error> {
 /// An answer for later, and who gives it.
 pub fn deferred<T: Contract, E: Contract + From<Error>>() -> (Deferred<T, E>, Responder<T, E>) {
     let (sender, receiver) = oneshot::channel();
-    (Deferred { receiver }, Responder { sender })
+    let later = Later { receiver, _engagement: current::site().map(Engagement::new) };
+    (Deferred { later: Box::new(later) }, Responder { sender })
 }
 
 impl<T, E> Deferred<T, E> {
-    pub(crate) fn into_receiver(self) -> oneshot::Receiver<Result<T, E>> {
-        self.receiver
+    pub(crate) fn into_later(self) -> Box<Later<Result<T, E>>> {
+        self.later
     }
 }
 

@@ -1,7 +1,7 @@
 use mainstay_core::Error;
-use tokio::sync::oneshot;
 
 use crate::actor::gate::Hold;
+use crate::call::deferred::Later;
 
 /// A turn that has ended, and what has yet to happen before its caller may know.
 pub struct Finished<R> {
@@ -15,7 +15,7 @@ pub enum Answer<R> {
     /// The answer.
     Now(R),
     /// It comes from a later turn.
-    Later(oneshot::Receiver<R>),
+    Later(Box<Later<R>>),
 }
 
 impl<R> Finished<R> {

@@ -172,12 +172,12 @@ pub(crate) async fn conclude<R: Reply>(finished: Finished<R>, subject: &Subject<
         Answer::Later(later) => later,
     };
     let answered = match deadline.moment() {
-        Some(moment) => time::timeout_at(moment, later).await,
-        None => Ok(later.await),
+        Some(moment) => time::timeout_at(moment, later.answer()).await,
+        None => Ok(later.answer().await),
     };
     match answered {
-        Ok(Ok(reply)) => reply,
-        Ok(Err(_)) => R::failed(Error::new(
+        Ok(Some(reply)) => reply,
+        Ok(None) => R::failed(Error::new(
             ErrorKind::OutcomeUnknown,
             format!(
                 "{subject} was to be answered later, and was forgotten: its actor was deactivated, or dropped the responder"

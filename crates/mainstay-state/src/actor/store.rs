@@ -166,12 +166,7 @@ impl ActorStore {
     /// # Errors
     /// As for all that reads.
     pub fn next_due(&self) -> Result<Option<WallTime>> {
-        let mut earliest = None;
-        self.each_timely(Kind::Reminder, WallTime::MAX, None, 1, |owner, record| {
-            earliest = owner.time(record)?;
-            Ok(())
-        })?;
-        Ok(earliest)
+        self.earliest(Kind::Reminder)
     }
 
     /// A page of the reminders that are due at a time, in the order of their due times.
@@ -224,12 +219,36 @@ impl ActorStore {
     /// # Errors
     /// As for all that reads.
     pub fn expired_answers(&self, now: WallTime, limit: usize) -> Result<Vec<(ActorId, String)>> {
+        let expired = self.expired_answers_after(now, None, limit)?;
+        Ok(expired.into_iter().map(|(_, id, key)| (id, key)).collect())
+    }
+
+    /// Like [`expired_answers`](ActorStore::expired_answers), each with the time at which it did, after one that an earlier
+    /// page ended with: those at hand may still be in the store because they have not been removed yet.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn expired_answers_after(
+        &self,
+        now: WallTime,
+        after: Option<(WallTime, &ActorId, &str)>,
+        limit: usize,
+    ) -> Result<Vec<(WallTime, ActorId, String)>> {
         let mut expired = Vec::new();
-        self.each_timely(Kind::Answer, now, None, limit, |owner, _| {
-            expired.push((owner.id.clone(), owner.name.to_owned()));
+        self.each_timely(Kind::Answer, now, after, limit, |owner, record| {
+            let at = owner.time(record)?.unwrap_or(now);
+            expired.push((at, owner.id.clone(), owner.name.to_owned()));
             Ok(())
         })?;
         Ok(expired)
+    }
+
+    /// The earliest time at which an answer of the partition expires, or has.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn next_expiry(&self) -> Result<Option<WallTime>> {
+        self.earliest(Kind::Answer)
     }
 
     /// A page of the actors that are [known](ActorStore::is_known), in the order of their ids, after one of them if there is
@@ -353,6 +372,16 @@ impl ActorStore {
             visit(layout::parse_name(kind, id, &all, &key)?, record)?;
         }
         Ok(())
+    }
+
+    /// The earliest time in an index by time.
+    fn earliest(&self, kind: Kind) -> Result<Option<WallTime>> {
+        let mut earliest = None;
+        self.each_timely(kind, WallTime::MAX, None, 1, |owner, record| {
+            earliest = owner.time(record)?;
+            Ok(())
+        })?;
+        Ok(earliest)
     }
 
     /// Visits the entries of an index by time up to a moment, in its order. Places without an entry of that time are

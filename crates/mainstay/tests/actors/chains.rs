@@ -12,6 +12,8 @@ enum Step {
     Call(String),
     Peek(String),
     Sleep(u64),
+    /// Two ways at once, whatever becomes of the second.
+    Both(Vec<Step>, Vec<Step>),
 }
 
 #[interface]
@@ -37,6 +39,7 @@ async fn go(ctx: &Context, mut steps: Vec<Step>) -> Result<u32> {
             tokio::time::sleep(Duration::from_millis(millis)).await;
             Box::pin(go(ctx, steps)).await
         }
+        Step::Both(first, second) => tokio::join!(Box::pin(go(ctx, first)), Box::pin(go(ctx, second))).0,
     }
 }
 
@@ -109,6 +112,24 @@ async fn also_of_three_that_go_through_others() {
     );
     let refused = [&first, &second, &third].iter().filter(|result| result.is_err()).count();
     assert_eq!(refused, 1, "{first:?} {second:?} {third:?}");
+}
+
+#[tokio::test]
+async fn a_refused_call_takes_nothing_from_another_wait_of_the_same_turn() {
+    let node = start().await;
+    let [a, b, c]: [WalkerRef; 3] = ["a", "b", "c"].map(|id| node.actor(id).unwrap());
+    let before = tokio::time::Instant::now();
+    let (first, second, third) = tokio::join!(
+        // Shares `b`, and cannot have it alone while the second waits for `a`.
+        a.walk(vec![Step::Sleep(20), Step::Both(vec![Step::Peek("b".into()), call("c")], vec![call("b")])]),
+        b.peek(vec![Step::Sleep(10), call("a")]),
+        // Closes a circle through `b`, for which `a` still waits.
+        c.walk(vec![Step::Sleep(30), call("a")]),
+    );
+    assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
+    let error = third.unwrap_err();
+    assert!(error.to_string().contains("would wait for itself, which waits for"), "{error}");
+    assert_eq!((first.unwrap(), second.unwrap()), (2, 1));
 }
 
 #[tokio::test]

@@ -47,6 +47,7 @@ trait Buyer {
     async fn odd(&mut self, kind: String) -> Result<()>;
     async fn received(&self) -> Result<u32>;
     async fn panic(&mut self) -> Result<()>;
+    async fn work(&mut self, millis: u64) -> Result<()>;
 }
 
 #[derive(Actor)]
@@ -106,6 +107,11 @@ impl Buyer for BuyerActor {
 
     async fn panic(&mut self) -> Result<()> {
         panic!("on purpose")
+    }
+
+    async fn work(&mut self, millis: u64) -> Result<()> {
+        wait(millis).await;
+        Ok(())
     }
 }
 
@@ -232,4 +238,21 @@ async fn what_goes_wrong_is_logged_with_its_actor() {
     let error = buyer.odd("type".into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("BuyerActor(7)") && error.to_string().contains("Stranger"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_in_line_when_its_actor_is_deleted_has_not_failed() {
+    let log = Log::start();
+    let disk = SimDisk::new(1);
+    let (_node, buyer) = start(&disk).await;
+    buyer.order(1000).await.unwrap();
+    let deleted = async {
+        wait(10).await;
+        buyer.delete().await
+    };
+    let (worked, deleted) = tokio::join!(buyer.work(5000), deleted);
+    worked.and(deleted).unwrap();
+    wait(10_000).await;
+    assert_eq!(buyer.received().await.unwrap(), 0);
+    assert_eq!(log.matching(&["WARN", "continuation"]), 0);
 }

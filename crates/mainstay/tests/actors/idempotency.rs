@@ -1,7 +1,9 @@
 //! Calls that happen once, however often they are made.
 
+use std::cell::Cell;
 use std::time::Duration;
 
+use mainstay::actor::deferred;
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
 
@@ -10,12 +12,16 @@ trait Till {
     async fn total(&self) -> Result<i64>;
     async fn pay(&mut self, amount: i64) -> Result<i64>;
     async fn refund(&mut self, amount: i64) -> Result<i64>;
+    /// Ends the till, and says what was in it.
+    async fn close(&mut self) -> Result<i64>;
+    async fn close_later(&mut self) -> Result<Deferred<i64>>;
 }
 
 #[derive(Actor)]
 #[actor(implements(Till))]
 struct TillActor {
     total: State<i64>,
+    ctx: Context,
 }
 
 impl Till for TillActor {
@@ -35,6 +41,21 @@ impl Till for TillActor {
         *self.total -= amount;
         Ok(*self.total)
     }
+
+    async fn close(&mut self) -> Result<i64> {
+        CLOSED.set(CLOSED.get() + 1);
+        self.ctx.delete()?;
+        Ok(*self.total)
+    }
+
+    async fn close_later(&mut self) -> Result<Deferred<i64>> {
+        self.ctx.delete()?;
+        Ok(deferred().0)
+    }
+}
+
+thread_local! {
+    static CLOSED: Cell<u32> = const { Cell::new(0) };
 }
 
 async fn start() -> (TestNode, TillRef) {
@@ -103,4 +124,40 @@ async fn a_key_that_cannot_be_is_refused() {
     assert_eq!(till.idempotent("x".repeat(2000)).pay(1).await.unwrap_err().kind(), ErrorKind::Invalid);
     // What changes nothing needs no record.
     assert_eq!(till.idempotent("order 1").total().await.unwrap(), 5);
+}
+
+#[tokio::test]
+async fn a_call_that_deletes_its_actor_is_answered_the_same_and_makes_no_new_one() {
+    let mut node = TestNode::start(|node| {
+        node.actor::<TillActor>().actor_defaults(|settings| settings.idempotency_retention = Duration::from_secs(60))
+    })
+    .await
+    .unwrap();
+    let till: TillRef = node.actor("a").unwrap();
+    till.idempotent("order 1").pay(5).await.unwrap();
+    let once = till.idempotent("end");
+    assert_eq!((once.close().await.unwrap(), once.close().await.unwrap()), (5, 5));
+    node.kill().await.unwrap();
+    let once = node.actor::<TillRef>("a").unwrap().idempotent("end");
+    assert_eq!((once.close().await.unwrap(), CLOSED.get()), (5, 1));
+    let all = || async { node.actors::<TillActor>().unwrap().all().collect().await.unwrap() };
+    assert_eq!(all().await, []);
+
+    // A new one has nothing of the first, and the answer stays what it was.
+    let till: TillRef = node.actor("a").unwrap();
+    assert_eq!(till.idempotent("order 1").pay(7).await.unwrap(), 7);
+    assert_eq!((once.close().await.unwrap(), CLOSED.get()), (5, 1));
+    assert_eq!((till.total().await.unwrap(), all().await.len()), (7, 1));
+    node.advance(Duration::from_secs(61)).await;
+    assert_eq!((once.close().await.unwrap(), CLOSED.get()), (7, 2), "for as long as is set");
+    assert_eq!(all().await, []);
+}
+
+#[tokio::test]
+async fn a_deletion_whose_answer_cannot_be_kept_has_not_happened() {
+    let (_node, till) = start().await;
+    till.pay(5).await.unwrap();
+    let error = till.idempotent("end").close_later().await.unwrap_err();
+    assert!(error.to_string().contains("cannot be kept with the turn"), "{error}");
+    assert_eq!(till.total().await.unwrap(), 5);
 }

@@ -20,6 +20,8 @@ trait Sleeper {
     async fn leave_after(&mut self, seconds: u64) -> Result<()>;
     async fn later(&mut self) -> Result<Deferred<i64>>;
     async fn wake_every(&mut self, minutes: u32) -> Result<()>;
+    /// Waits outside of its turns, and then counts.
+    async fn wait_outside(&mut self, minutes: u32) -> Result<()>;
 }
 
 #[derive(Actor)]
@@ -86,6 +88,10 @@ impl Sleeper for SleeperActor {
 
     async fn wake_every(&mut self, minutes: u32) -> Result<()> {
         self.ctx.remind("wake").every(MINUTE * minutes).set().map(drop)
+    }
+
+    async fn wait_outside(&mut self, minutes: u32) -> Result<()> {
+        self.ctx.then(time::sleep(MINUTE * minutes), async |actor: &mut Self, ()| actor.count().await.map(drop))
     }
 }
 
@@ -173,7 +179,11 @@ async fn nothing_is_saved_on_the_way_out_and_what_is_owed_is_answered() {
     let sleeper: SleeperRef = node.actor("owes").unwrap();
     sleeper.count().await.unwrap();
     let patient = sleeper.with_timeout(MINUTE * 600);
-    assert_eq!(patient.later().await.unwrap(), -1, "the answer of `deactivate`");
+    let (answer, ()) = tokio::join!(patient.later(), async {
+        time::sleep(MINUTE).await;
+        node.deactivate_actor::<SleeperActor>("owes").await.unwrap();
+    });
+    assert_eq!(answer.unwrap(), -1, "the answer of `deactivate`");
     assert_eq!(seen("owes"), (1, 1, 0));
     let refused = REFUSED.lock().unwrap().take().unwrap();
     assert!(refused.contains("is being deactivated, and nothing of it is saved any more"), "{refused}");
@@ -223,5 +233,32 @@ async fn a_hook_that_does_not_end_is_dropped_after_the_grace_period() {
     assert_eq!(sleeper.count().await.unwrap(), (1, 1));
     assert!(before.elapsed() <= ActorSettings::default().deactivation_grace);
     assert_eq!(seen("hangs"), (2, 1, 1));
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_actor_that_owes_an_answer_is_in_use_until_nobody_waits_for_it() {
+    let node = start().await;
+    let sleeper: SleeperRef = node.actor("debtor").unwrap();
+    let error = sleeper.with_timeout(MINUTE * 30).later().await.unwrap_err();
+    assert!(error.to_string().contains("was not within the time limit"), "{error}");
+    assert_eq!(seen("debtor"), (1, 0, 1));
+    time::sleep(MINUTE * 9).await;
+    assert_eq!(seen("debtor"), (1, 0, 1), "counted from then");
+    time::sleep(MINUTE * 3).await;
+    assert_eq!(seen("debtor"), (1, 1, 0));
+    node.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_actor_that_waits_outside_of_its_turns_is_in_use() {
+    let node = start().await;
+    let sleeper: SleeperRef = node.actor("waits").unwrap();
+    sleeper.wait_outside(45).await.unwrap();
+    time::sleep(MINUTE * 54).await;
+    assert_eq!(seen("waits"), (1, 0, 1), "what it has waited for has come, and counts like a call");
+    assert_eq!(sleeper.look().await.unwrap(), 1);
+    time::sleep(MINUTE * 12).await;
+    assert_eq!(seen("waits"), (1, 1, 0));
     node.stop().await;
 }

@@ -24,5 +24,6 @@ mod paged;
 mod races;
 mod reminders;
 mod state;
+mod sweep;
 mod timers;
 mod turns;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mainstay::actor::deferred;
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
 use mainstay_core::{task, time};
@@ -11,6 +12,8 @@ trait Blob {
     async fn fill(&mut self, bytes: u32) -> Result<()>;
     async fn size(&self) -> Result<u64>;
     async fn work(&mut self, seconds: u64) -> Result<u64>;
+    /// Answers later, with how often it has worked in this activation.
+    async fn work_outside(&mut self, seconds: u64) -> Result<Deferred<u64>>;
 }
 
 #[derive(Actor)]
@@ -18,6 +21,7 @@ trait Blob {
 struct BlobActor {
     bytes: State<String>,
     works: u64,
+    ctx: Context,
 }
 
 impl Blob for BlobActor {
@@ -34,6 +38,16 @@ impl Blob for BlobActor {
         self.works += 1;
         time::sleep(Duration::from_secs(seconds)).await;
         Ok(self.works)
+    }
+
+    async fn work_outside(&mut self, seconds: u64) -> Result<Deferred<u64>> {
+        let (answer, responder) = deferred();
+        self.ctx.then(time::sleep(Duration::from_secs(seconds)), async move |actor: &mut Self, ()| {
+            actor.works += 1;
+            responder.respond(Ok(actor.works));
+            Ok(())
+        })?;
+        Ok(answer)
     }
 }
 
@@ -128,4 +142,25 @@ async fn one_that_is_busy_does_not_leave_and_others_are_not_kept_waiting() {
     }
     time::sleep(Duration::from_secs(1)).await;
     assert_eq!(active(&node).await.len(), 1, "and when they have ended they leave");
+}
+
+#[tokio::test]
+async fn neither_does_one_that_owes_an_answer() {
+    let node = start(Some(1), None).await;
+    let owed: Vec<_> = (0..4)
+        .map(|number| {
+            let blob = blob(&node, number);
+            task::spawn(async move { blob.work_outside(10).await })
+        })
+        .collect();
+    time::sleep(Duration::from_secs(1)).await;
+    for number in 10..20 {
+        blob(&node, number).size().await.unwrap();
+        time::sleep(Duration::from_millis(200)).await;
+    }
+    for answer in owed {
+        assert_eq!(answer.await.unwrap().unwrap(), 1);
+    }
+    time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(active(&node).await.len(), 1, "and when they have answered they leave");
 }

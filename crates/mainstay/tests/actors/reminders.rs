@@ -141,6 +141,7 @@ macro_rules! clerk {
                         self.ctx.remind(&reminder.name).after(Duration::ZERO).value(&value).set()?;
                         self.save().await?;
                     }
+                    "hang" => std::future::pending().await,
                     "slow" => {
                         HANDLING.set(HANDLING.get() + 1);
                         HANDLING_MOST.set(HANDLING_MOST.get().max(HANDLING.get()));
@@ -543,6 +544,66 @@ async fn many_are_handled_beside_each_other_and_not_more_than_so_many() {
         assert_eq!((handled(clerk).await, clerk.list().await.unwrap()), (2, vec![]));
     }
     assert!((33..=64).contains(&HANDLING_MOST.get()), "{}", HANDLING_MOST.get());
+}
+
+/// How long a reminder of another actor waits that is due a second from now.
+async fn late(node: &Node) -> Duration {
+    let other: ClerkRef = node.actor("other").unwrap();
+    let before = handled(&other).await;
+    other.set(once("r", SECOND)).await.unwrap();
+    let due = time::now() + SECOND;
+    while handled(&other).await == before {
+        assert!(time::now().saturating_duration_since(due) < HOUR, "no reminder comes any more");
+        time::sleep(SECOND / 10).await;
+    }
+    time::now().saturating_duration_since(due)
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_actor_that_has_no_time_for_its_own_keeps_nobody_from_theirs() {
+    time::start_thread_wall(MIDNIGHT);
+    let disk = SimDisk::new(1);
+    let node = on(&disk).actor::<LightClerk>().start().await.unwrap();
+    let busy: Vec<ClerkRef> = (0..3).map(|id| node.actor(id).unwrap()).collect();
+    for clerk in &busy {
+        for number in 0..200 {
+            clerk.set(once(&number.to_string(), SECOND)).await.unwrap();
+        }
+    }
+    let working = busy
+        .iter()
+        .map(|clerk| clerk.with_timeout(DAY))
+        .map(|clerk| mainstay_core::task::spawn(async move { clerk.work(HOUR / 6).await.unwrap() }));
+    let working: Vec<_> = working.collect();
+    time::sleep(2 * SECOND).await;
+    let waited = late(&node).await;
+    assert!(waited < SECOND, "{waited:?}");
+    for clerk in working {
+        clerk.await.unwrap();
+    }
+    time::sleep(SECOND).await;
+    for clerk in &busy {
+        assert_eq!((handled(clerk).await, clerk.list().await.unwrap()), (200, vec![]), "and then they come");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn handlers_that_hang_hold_the_others_up_for_a_moment_and_not_for_good() {
+    time::start_thread_wall(MIDNIGHT);
+    let disk = SimDisk::new(1);
+    let node = on(&disk).actor::<LightClerk>().start().await.unwrap();
+    for id in 0..200 {
+        let clerk: ClerkRef = node.actor(id).unwrap();
+        clerk.behave("hang".into()).await.unwrap();
+        clerk.set(once("r", SECOND)).await.unwrap();
+        clerk.set(once("s", SECOND)).await.unwrap();
+    }
+    time::sleep(2 * SECOND).await;
+    let waited = late(&node).await;
+    assert!(waited < 60 * SECOND, "{waited:?}");
+    assert_eq!(tries().len(), 201, "and none of them is begun twice");
+    let waited = late(&node).await;
+    assert!(waited < SECOND, "those that hang are in nobody's way any more: {waited:?}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,7 @@
 //! What an actor keeps.
 
+use std::time::Duration;
+
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,7 @@ trait Account {
     async fn pay_and_panic(&mut self, amount: i64) -> Result<i64>;
     async fn pay_save_and_fail(&mut self, first: i64, second: i64) -> Result<i64>;
     async fn save_that_fails(&mut self, amount: i64) -> Result<(bool, i64)>;
+    async fn wait_and_save(&mut self, time: Duration, amount: i64) -> Result<(bool, i64)>;
     async fn touch(&mut self) -> Result<()>;
 }
 
@@ -63,6 +66,11 @@ macro_rules! account {
                 self.pay(amount).await?;
                 let is_saved = self.save().await.is_ok();
                 Ok((is_saved, *self.balance))
+            }
+
+            async fn wait_and_save(&mut self, time: Duration, amount: i64) -> Result<(bool, i64)> {
+                tokio::time::sleep(time).await;
+                self.save_that_fails(amount).await
             }
 
             async fn touch(&mut self) -> Result<()> {
@@ -162,6 +170,32 @@ async fn a_failed_save_leaves_memory_as_it_is_stored() {
     }
     node.kill().await.unwrap();
     assert_eq!(all(&node)[0].balance().await.unwrap(), 6);
+}
+
+#[tokio::test]
+async fn a_failed_save_that_has_lost_earlier_turns_as_well_fails_its_own() {
+    let node = start().await;
+    // The level at which a commit takes time, so that turns gather behind it.
+    let account = all(&node)[0].clone();
+    let mut balance = account.pay(1).await.unwrap();
+    for wait in [Duration::ZERO, Duration::from_millis(100)] {
+        let (stored, lost, stale) = tokio::join!(
+            account.pay(5),
+            async {
+                node.fail_next_commit();
+                account.pay(100).await
+            },
+            // With the turn that is lost, or when that is known.
+            account.wait_and_save(wait, 1000),
+        );
+        balance += 5;
+        assert_eq!(stored.unwrap(), balance);
+        assert_eq!(lost.unwrap_err().kind(), ErrorKind::StorageFull);
+        assert_eq!(stale.unwrap_err().kind(), ErrorKind::Retry, "it has seen what never came to be: {wait:?}");
+        assert_eq!(account.visits().await.unwrap(), 0, "nothing of it is left in memory either");
+        assert_eq!(account.balance().await.unwrap(), balance);
+    }
+    assert_eq!(account.pay(1).await.unwrap(), balance + 1);
 }
 
 #[tokio::test]

@@ -295,6 +295,22 @@ async fn a_run_that_fails_is_logged_its_changes_are_dropped_and_the_timer_goes_o
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_is_in_line_when_its_actor_is_deleted_has_not_failed() {
+    let log = Log::start();
+    let (_node, ticker) = light().await;
+    ticker.start(1000, Some(1000)).await.unwrap();
+    let deleted = async {
+        wait(10).await;
+        ticker.delete().await
+    };
+    let (worked, deleted) = tokio::join!(ticker.work(5000), deleted);
+    worked.and(deleted).unwrap();
+    wait(10_000).await;
+    assert_eq!(ticker.ticks().await.unwrap(), Vec::<u64>::new());
+    assert_eq!(log.matching(&["WARN", "timer"]), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_timer_stays_when_the_turn_that_set_it_returns_an_error() {
     let (_node, ticker) = light().await;
     ticker.start_and_fail(1000).await.unwrap_err();

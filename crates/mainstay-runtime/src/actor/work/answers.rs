@@ -7,6 +7,7 @@ use mainstay_core::{Error, Result};
 use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer};
 
 use crate::actor::Seal;
+use crate::actor::gate::Output;
 use crate::actor::site::Site;
 use crate::call::contract::Reply;
 use crate::call::finished::Answer;
@@ -30,13 +31,14 @@ pub(super) fn known_answer<R: Reply>(site: &Site, key: &str, method: &str) -> Re
     })
 }
 
-/// Keeps the answer with what the turn has changed.
+/// Keeps the answer with what the turn has changed. When that is durable, whoever removes it one day is told of it.
 pub(super) fn record_answer<R: Reply>(
     site: &Arc<Site>,
     key: Option<&str>,
     method: &str,
     answer: &Answer<R>,
     writes: &mut Option<Box<ActorWrites>>,
+    outputs: &mut Vec<Output>,
 ) -> Result<()> {
     let Some(key) = key else { return Ok(()) };
     let Answer::Now(reply) = answer else {
@@ -46,5 +48,12 @@ pub(super) fn record_answer<R: Reply>(
     };
     let expires = time::wall().saturating_add(site.hall.settings.idempotency_retention);
     let answer = StoredAnswer { method: method.to_owned(), reply: reply.encode()?.into(), expires };
-    Seal { site, writes }.writes().put_answer(key, answer)
+    Seal { site, writes }.writes().put_answer(key, answer)?;
+    let hall = site.hall.clone();
+    outputs.push(Box::new(move |turn| {
+        if turn.is_ok() {
+            hall.expiry.due_at(expires);
+        }
+    }));
+    Ok(())
 }

@@ -94,8 +94,11 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         self.key().is_some() || !self.held.is_ready(self.kind)
     }
 
-    /// Activates the actor, and looks for the answer that was given before. Returns how the turn ends, if it does.
+    /// Looks for the answer that was given before, and activates the actor. Returns how the turn ends, if it does.
     pub(super) async fn prepare<R: Reply>(&mut self) -> Option<Finished<R>> {
+        if let Some(finished) = self.answered_before().await {
+            return Some(finished);
+        }
         if !self.held.is_fresh() && !self.held.is_exclusive() {
             // A commit has failed since it was let in. An actor is made by who has it to itself, and others share this one.
             let error = gate::stale(self.held.site());
@@ -124,16 +127,25 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             self.held.downgrade();
             self.held.cell().clone().drained().await;
         }
-        let key = self.key()?.clone();
-        match known_answer::<R>(self.held.site(), &key, self.method.name()) {
-            Ok(None) => None,
+        None
+    }
+
+    /// How a call ends that was answered before. The actor is not needed for it, and one that has deleted itself in that
+    /// call must not come back.
+    async fn answered_before<R: Reply>(&mut self) -> Option<Finished<R>> {
+        let (site, key) = (self.held.site().clone(), self.key()?.clone());
+        // Before the answer is looked up: it may stand on a commit that fails afterwards.
+        let failures = site.gate.failures();
+        let finished = match known_answer::<R>(&site, &key, self.method.name()) {
+            Ok(None) => return None,
             Ok(Some(reply)) => {
                 self.watch.succeed();
-                let hold = submit(self.held.site(), self.held.failures(), self.writes.take(), Vec::new()).await;
-                Some(self.leave(Finished { answer: Answer::Now(reply), hold }).await)
+                let hold = submit(&site, failures, None, Vec::new()).await;
+                Finished { answer: Answer::Now(reply), hold }
             }
-            Err(error) => Some(self.leave(Finished::failed(error)).await),
-        }
+            Err(error) => Finished::failed(error),
+        };
+        Some(self.leave(finished).await)
     }
 
     /// Polls the method.
@@ -174,7 +186,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
         self.watch.ended(self.held.site());
-        let Remains { site, writes: changes, outputs, failures, key } = ended(self.current.take());
+        let Remains { site, writes: changes, mut outputs, failures, key } = ended(self.current.take());
         self.held.lent = site;
         self.held.object = Some(object);
         let (answer, is_success) = match left {
@@ -190,25 +202,27 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             return Ok(self.left(Finished { answer, hold }, cx));
         }
         self.watch.succeed();
+        let mut is_deleted = false;
         if self.kind == TurnKind::Exclusive {
             if let Some(object) = &mut self.held.object {
                 // It may have been read anew in the turn, after a save that failed.
                 object.failures = failures;
             }
-            if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
-                self.held.site().is_in_passing.store(false, Ordering::Relaxed);
-                return Err(self.delete(failures, outputs, answer));
-            }
+            is_deleted = changes.as_ref().is_some_and(|changes| changes.is_deleted());
         }
         if changes.is_some() || key.is_some() || (T::KEEPS && self.kind == TurnKind::Exclusive) {
             let is_new = self.writes.is_some();
-            let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, key.as_deref(), &answer)));
+            let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, key.as_deref(), &answer, &mut outputs)));
             let sealed = sealed
                 .unwrap_or_else(|panic| Err(panicked_when(self.held.site(), "its state was being stored", &*panic)));
             if let Err(error) = sealed {
                 let hold = self.fail_sealed(is_new, failures, outputs, cx);
                 return Ok(self.left(Finished { hold, ..Finished::failed(error) }, cx));
             }
+        }
+        if is_deleted {
+            self.held.site().is_in_passing.store(false, Ordering::Relaxed);
+            return Err(self.delete(failures, outputs, answer));
         }
         let hold = gate::submit(self.held.site(), failures, self.writes.take(), outputs, cx);
         match hold {
@@ -232,20 +246,26 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         self.watch.wait(site, cx);
     }
 
-    /// Collects what the turn has changed, with the answer that is to be given again.
+    /// Collects what the turn has changed, with the answer that is to be given again. Of an actor that has deleted itself
+    /// that answer is all there is.
     fn seal<R: Reply>(
         &mut self,
         changes: Option<Box<ActorWrites>>,
         key: Option<&str>,
         answer: &Answer<R>,
+        outputs: &mut Vec<Output>,
     ) -> Result<()> {
+        if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
+            self.writes = Some(deletion::last_writes(self.held.site()));
+            return record_answer(self.held.site(), key, self.method.name(), answer, &mut self.writes, outputs);
+        }
         gather(&mut self.writes, changes)?;
         if self.kind == TurnKind::Exclusive {
             let (site, actor) = self.held.parts_mut();
             let actor = actor.ok_or_else(|| missing(site))?;
             actor.seal(&mut Seal { site, writes: &mut self.writes })?;
         }
-        record_answer(self.held.site(), key, self.method.name(), answer, &mut self.writes)
+        record_answer(self.held.site(), key, self.method.name(), answer, &mut self.writes, outputs)
     }
 
     /// Ends a turn that has failed: nothing of it happened.
@@ -291,10 +311,10 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     /// Ends a turn in which the actor has deleted itself.
     #[cold]
     fn delete<R: Reply>(&mut self, failures: u64, outputs: Vec<Output>, answer: Answer<R>) -> Ending<R> {
-        let (held, followers) = (self.held.hand_over(), self.followers);
+        let (held, writes, followers) = (self.held.hand_over(), self.writes.take(), self.followers);
         Box::pin(async move {
             let cell = held.cell().clone();
-            let (finished, is_wanted) = deletion::with_turn(held, failures, outputs, answer).await;
+            let (finished, is_wanted) = deletion::with_turn(held, failures, writes, outputs, answer).await;
             if is_wanted && followers == Followers::Own {
                 cell.drained().await;
             }

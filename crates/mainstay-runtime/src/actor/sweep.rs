@@ -1,0 +1,251 @@
+//! How the answers that are kept for idempotency keys leave the store when they have expired.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use mainstay_core::task::Scope;
+use mainstay_core::time::{self, Duration, WallTime};
+use mainstay_core::{ActorId, Error, Result};
+use mainstay_state::actor::ActorWrites;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use crate::actor::Actor;
+use crate::actor::cell::{Held, LetterTurn};
+use crate::actor::deactivation;
+use crate::actor::gate::{self, Hold};
+use crate::actor::hall::Hall;
+use crate::actor::letter::{Letter, poll_once};
+use crate::actor::site::Site;
+use crate::backoff::Backoff;
+
+/// How many answers of a partition are looked at and removed at a time. The commits of different actors are one entry of
+/// the log then, or few.
+const PAGE: usize = 256;
+
+/// How long a partition is left alone after a sweep: answers that expire one after another are removed by the bunch.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// The longest sleep before the wall clock is looked at again. Nobody waits for an answer to go.
+const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
+
+/// How long a sweep waits for actors that are busy before it goes on without them.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How many busy actors a sweep may have something in line for. Beyond, what has expired waits for the next sweep.
+const WAITING_MAX: usize = 1024;
+
+/// Removes the answers of a partition that have expired.
+///
+/// What has expired is in the store alone, in order: nothing has to be loaded after a restart, and nobody is woken before
+/// something expires. An answer is removed in line with the calls of its actor, which is not activated for it: so there is
+/// one commit of the actor at a time, and one that is being kept for the same key again is not removed by mistake.
+pub(crate) struct Sweeper<T: Actor> {
+    hall: Arc<Hall<T>>,
+    waiting: Arc<Mutex<BTreeSet<ActorId>>>,
+}
+
+impl<T: Actor> Sweeper<T> {
+    /// Starts it.
+    pub(crate) fn start(hall: &Arc<Hall<T>>, scope: &Scope) {
+        drop(scope.spawn(Self { hall: hall.clone(), waiting: Arc::default() }.keep()));
+    }
+
+    async fn keep(self) {
+        let core = self.hall.core().clone();
+        let mut backoff = Backoff::new();
+        loop {
+            // Whatever is kept while it looks makes it look again.
+            core.expiry.arm(WallTime::MAX);
+            match self.sweep().await {
+                Ok(earliest) => {
+                    backoff.reset();
+                    let next = Next::new(earliest, time::wall());
+                    core.expiry.arm(next.rings_before);
+                    match next.look {
+                        Some(moment) => core.expiry.rung_or_due(moment, LOOK_AGAIN).await,
+                        None => core.expiry.rung().await,
+                    }
+                }
+                Err(error) => {
+                    let pause = backoff.pause();
+                    let pause_ms = pause.as_millis() as u64;
+                    tracing::warn!(address = %core.address, ?error, pause_ms, "answers that have expired cannot be removed, will be tried again");
+                    time::sleep(pause).await;
+                }
+            }
+        }
+    }
+
+    /// Removes what has expired. Returns when the first of the rest expires.
+    async fn sweep(&self) -> Result<Option<WallTime>> {
+        let (core, now) = (self.hall.core(), time::wall());
+        let mut last: Option<(WallTime, ActorId, String)> = None;
+        loop {
+            let after = last.as_ref().map(|(at, id, key)| (*at, id, &**key));
+            let page = core.store()?.expired_answers_after(now, after, PAGE)?;
+            let is_last = page.len() < PAGE;
+            last = page.last().cloned();
+            self.remove(page).await?;
+            if is_last {
+                return core.store()?.next_expiry();
+            }
+            tokio::task::consume_budget().await;
+        }
+    }
+
+    /// Removes answers, as far as their actors have the time.
+    async fn remove(&self, expired: Vec<(WallTime, ActorId, String)>) -> Result<()> {
+        let mut keys = BTreeMap::<ActorId, Vec<String>>::new();
+        for (_, id, key) in expired {
+            keys.entry(id).or_default().push(key);
+        }
+        let mut removals = Vec::new();
+        for (id, keys) in keys {
+            let Some(place) = Place::take(&self.waiting, &id) else { continue };
+            // A hall that is closed has nothing removed any more.
+            let Some(cell) = self.hall.cell(&id) else { return Ok(()) };
+            let (done, removed) = oneshot::channel();
+            // One that is leaving its place is found again by the next sweep.
+            if cell.post(Box::new(SweepLetter { keys, done, place })) {
+                removals.push(removed);
+            }
+        }
+        let all = async {
+            for removed in removals {
+                // An error means that the actor has been deleted, or is closed.
+                if let Ok(hold) = removed.await
+                    && let Some(hold) = hold?
+                {
+                    hold.opened().await?;
+                }
+            }
+            Ok(())
+        };
+        // Those that are busy see to theirs when they have the time.
+        time::timeout(PATIENCE, all).await.unwrap_or(Ok(()))
+    }
+}
+
+/// When to look again.
+#[derive(Debug, PartialEq, Eq)]
+struct Next {
+    /// At this time; `None` if there is nothing to look for.
+    look: Option<WallTime>,
+    /// Sooner if an answer is kept that expires before this.
+    rings_before: WallTime,
+}
+
+impl Next {
+    /// What follows from the time at which the first answer expires, if there is one.
+    fn new(earliest: Option<WallTime>, now: WallTime) -> Self {
+        let soonest = now.saturating_add(PAUSE);
+        match earliest {
+            None => Self { look: None, rings_before: WallTime::MAX },
+            Some(earliest) if earliest <= soonest => Self { look: Some(soonest), rings_before: WallTime::EPOCH },
+            Some(earliest) => Self { look: Some(earliest), rings_before: earliest },
+        }
+    }
+}
+
+/// That an actor has something in line here, which it has once at most.
+struct Place {
+    waiting: Arc<Mutex<BTreeSet<ActorId>>>,
+    id: ActorId,
+}
+
+impl Place {
+    fn take(waiting: &Arc<Mutex<BTreeSet<ActorId>>>, id: &ActorId) -> Option<Self> {
+        let mut all = waiting.lock();
+        (all.len() < WAITING_MAX && all.insert(id.clone())).then(|| Self { waiting: waiting.clone(), id: id.clone() })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.waiting.lock().remove(&self.id);
+    }
+}
+
+/// The removal of answers of an actor that waits for its turn.
+struct SweepLetter {
+    keys: Vec<String>,
+    /// Told what the removal waits behind. Dropped if the actor leaves.
+    done: oneshot::Sender<Result<Option<Hold>>>,
+    place: Place,
+}
+
+impl<T: Actor> Letter<T> for SweepLetter {
+    fn is_exclusive(&self) -> bool {
+        true
+    }
+
+    fn is_use(&self) -> bool {
+        false
+    }
+
+    fn claim(&self) -> bool {
+        true
+    }
+
+    fn carry_out(self: Box<Self>, mut held: Held<'_, T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
+        let Self { keys, done, place } = *self;
+        let held = held.hand_over();
+        let turn = async move {
+            let site = held.site().clone();
+            let removed = remove(&site, &keys).await;
+            // An error means that nobody waits for it any more.
+            let _ = done.send(removed);
+            if held.object.is_some() {
+                held.give_back();
+            } else {
+                // It was not in memory, and its place need not stay for this. Whoever waits is seen to by who polls this.
+                deactivation::leave(held, None).await;
+            }
+            drop(place);
+        };
+        poll_once(turn, cx)
+    }
+
+    fn refuse(self: Box<Self>, _: Error) {}
+}
+
+/// Removes those of an actor's answers that have expired, as of its last turn.
+async fn remove(site: &Arc<Site>, keys: &[String]) -> Result<Option<Hold>> {
+    let now = time::wall();
+    let mut writes = ActorWrites::new(site.id.clone());
+    for key in keys {
+        if site.gate.answer(site, key)?.is_some_and(|answer| answer.expires <= now) {
+            writes.remove_answer(key);
+        }
+    }
+    if writes.is_empty() {
+        return Ok(None);
+    }
+    let (mut writes, failures) = (Some(Box::new(writes)), site.gate.failures());
+    Ok(poll_fn(|cx| Poll::Ready(gate::submit(site, failures, writes.take(), Vec::new(), cx))).await)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_woken_before_something_expires_and_not_for_each() {
+        let now = WallTime::from_millis(1_000_000_000);
+        let later = |seconds| now.saturating_add(Duration::from_secs(seconds));
+        // Nothing is kept: the first answer rings, whenever it expires.
+        assert_eq!(Next::new(None, now), Next { look: None, rings_before: WallTime::MAX });
+        // What is kept from now on expires later, and rings nobody; unless it is kept for less time.
+        assert_eq!(
+            Next::new(Some(later(86_400)), now),
+            Next { look: Some(later(86_400)), rings_before: later(86_400) }
+        );
+        // What expires one after another is waited for, and whatever comes meanwhile as well.
+        for earliest in [WallTime::EPOCH, now, later(1), later(60)] {
+            assert_eq!(Next::new(Some(earliest), now), Next { look: Some(later(60)), rings_before: WallTime::EPOCH });
+        }
+    }
+}
