@@ -131,6 +131,7 @@ impl<W: DurableWriter> DurableBatch<W> {
         if self.book.waiting() == 0 || self.under_way.strong_count() > 0 || is_resting {
             return Ok(());
         }
+        let key = self.key()?.to_owned();
         let (items, bytes) = self.batch()?;
         let is_open = self.desk.try_lock().is_ok_and(|desk| desk.is_some());
         if !is_open {
@@ -140,7 +141,7 @@ impl<W: DurableWriter> DurableBatch<W> {
         let writing = Writing {
             writer: self.writer.share(),
             desk: self.desk.clone(),
-            opening: Opening::new(self.key(), *self.fence),
+            opening: Opening::new(key, *self.fence),
             mark: (*self.mark).clone(),
             items,
             bytes,
@@ -151,9 +152,16 @@ impl<W: DurableWriter> DurableBatch<W> {
         self.ctx.then(writing.run(), Self::landed)
     }
 
-    fn key(&self) -> String {
+    /// Its id, which names what it writes to. Of ids that are no text some would read alike: 5 and "5" are two lines.
+    fn key(&self) -> Result<&str> {
         let id = self.ctx.id();
-        id.as_text().map_or_else(|| id.to_string(), str::to_owned)
+        id.as_text().ok_or_else(|| {
+            Error::invalid(format!(
+                "{}({id}) is no queue: the id of a queue is the key of what it writes to, a text, such as {:?}",
+                W::NAME,
+                id.to_string()
+            ))
+        })
     }
 
     /// The next batch: the oldest items, as many as may be.
@@ -264,6 +272,7 @@ fn shortened(error: &Error) -> String {
 
 impl<W: DurableWriter> Lifecycle for DurableBatch<W> {
     async fn activate(&mut self) -> Result<()> {
+        self.key()?;
         self.settings = self.writer.settings();
         self.settings.check().map_err(|error| {
             Error::invalid(format!("the lines of {} cannot be: {error}", W::NAME)).with_source(error)
