@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use mainstay::{Error, ErrorKind, Result};
+use mainstay::{Error, Result};
 use tokio::sync::Mutex;
 
 use super::{DurableWriter, Numbered};
-use crate::batch::retry::may_be_an_item;
 use crate::batch::write_time::in_time;
 use crate::owner::Opening;
 
@@ -82,6 +81,4 @@ pub(super) fn writer_of<W: DurableWriter>() -> String {
 
 /// True if an error is the reason to look for the item that cannot be written. What may pass by itself is not: a database
 /// that is down for an hour must not lead to items being set aside.
-pub(super) fn blames_items(error: &Error) -> bool {
-    may_be_an_item(error) && !error.is_retryable() && error.kind() != ErrorKind::Corrupt
-}
+pub(super) use crate::batch::retry::may_be_an_item as blames_items;
