@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use mainstay::{Error, Result};
+use mainstay::{Error, ErrorKind, Result};
 use tokio::sync::Mutex;
 
 use super::{DurableWriter, Numbered};
@@ -60,7 +60,7 @@ impl<W: DurableWriter> Writing<W> {
         let mut desk = self.desk.lock().await;
         let mut handle = match desk.take() {
             Some(handle) => handle,
-            None => self.writer.open(&self.opening).await?,
+            None => self.writer.open(&self.opening).await.map_err(|error| self.not_opened(error))?,
         };
         let result = match &self.mark {
             Some(mark) => self.writer.write(&mut handle, mark, &self.items).await,
@@ -71,6 +71,17 @@ impl<W: DurableWriter> Writing<W> {
             _ => *desk = Some(handle),
         }
         result
+    }
+}
+
+impl<W: DurableWriter> Writing<W> {
+    /// Whatever keeps it from being opened is no fault of the items, and must not lead to their being set aside.
+    fn not_opened(&self, error: Error) -> Error {
+        if !blames_items(&error) {
+            return error;
+        }
+        let text = format!("{} of {} cannot be opened: it is tried again later", self.opening.key, W::NAME);
+        Error::new(ErrorKind::Retry, text).with_source(error)
     }
 }
 

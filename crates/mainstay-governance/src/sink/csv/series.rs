@@ -11,7 +11,7 @@ use super::name::file_stem;
 use super::scan::scan;
 use super::settings::CsvSettings;
 use super::sidecar::{Hint, Locked, Sidecar};
-use crate::owner::Fence;
+use crate::owner::{Claim, Opening};
 
 /// The largest number of a file. Whatever has a larger one in its name is not of a series.
 const FILE_NUMBER_MAX: u32 = 999_999_999;
@@ -30,11 +30,21 @@ pub struct CsvMark {
     pub rows: u64,
 }
 
+impl CsvMark {
+    /// This one, or a floor that is behind it.
+    fn not_before(self, floor: Option<Self>) -> Self {
+        match floor {
+            Some(floor) if (self.file, self.length) < (floor.file, floor.length) => floor,
+            _ => self,
+        }
+    }
+}
+
 /// The files of one key, with blocking calls.
 pub(super) struct Series {
     settings: CsvSettings,
     stem: String,
-    fence: Fence,
+    claim: Claim,
     sidecar: Sidecar,
     /// `None` after an error that leaves in doubt what it has: it is opened anew.
     current: Option<Current>,
@@ -64,38 +74,42 @@ impl Series {
     /// Opens the files of a key, and makes this the one writer of them.
     ///
     /// # Errors
-    /// `NotPrimary` if a newer writer has opened them; what keeps the files from being opened.
-    pub(super) fn open(settings: CsvSettings, key: &str, fence: Fence) -> Result<Self> {
+    /// `NotPrimary` if a newer writer has opened them, `Fatal` if they are somebody else's; what keeps the files from being
+    /// opened.
+    pub(super) fn open(settings: CsvSettings, opening: &Opening) -> Result<Self> {
         settings.check()?;
-        let (folder, stem) = (&settings.folder, file_stem(key));
+        let (folder, stem, claim) = (&settings.folder, file_stem(&opening.key), opening.claim());
         fs::create_dir_all(folder).map_err(|error| failed("create the folder", folder, error))?;
         let mut sidecar = Sidecar::open(folder.join(format!("{stem}-owner.fence")))?;
         let mut locked = sidecar.lock(settings.lock_time_max)?;
-        locked.admit(fence)?;
-        sync_folder(folder)?;
+        locked.examine(&claim)?;
         let current = Current::find(&settings, &stem, &mut locked)?;
+        locked.admit(&claim, current.mark())?;
+        sync_folder(folder)?;
         drop(locked);
-        Ok(Self { settings, stem, fence, sidecar, current: Some(current) })
+        Ok(Self { settings, stem, claim, sidecar, current: Some(current) })
     }
 
     /// Where the next row goes.
     pub(super) fn end(&mut self) -> Result<CsvMark> {
-        let Self { settings, stem, fence, sidecar, current } = self;
+        let Self { settings, stem, claim, sidecar, current } = self;
         let mut locked = sidecar.lock(settings.lock_time_max)?;
-        locked.check(*fence)?;
+        locked.check(claim)?;
         Ok(Current::refreshed(current, settings, stem, &mut locked)?.mark())
     }
 
     /// Appends rows, durably, or leaves the files as they were. With a mark, what is behind it is removed first: it was
-    /// written by somebody who did not live to know.
+    /// written by somebody who did not live to know. But what was there before this life of the writer began, stays: another may
+    /// have known.
     ///
     /// # Errors
     /// `NotPrimary` if a newer writer has opened the files; `Corrupt` if they do not reach to the mark; what keeps them from
     /// being written.
     pub(super) fn append(&mut self, rows: &Rows, after: Option<CsvMark>) -> Result<CsvMark> {
-        let Self { settings, stem, fence, sidecar, current } = self;
+        let Self { settings, stem, claim, sidecar, current } = self;
         let mut locked = sidecar.lock(settings.lock_time_max)?;
-        locked.check(*fence)?;
+        let floor = locked.check(claim)?;
+        let after = after.map(|mark| mark.not_before(floor));
         let open = Current::refreshed(current, settings, stem, &mut locked)?;
         if let Some(mark) = after.filter(|mark| *mark != open.mark()) {
             *open = open.cut_back(settings, stem, mark, &mut locked)?;
