@@ -7,3 +7,4 @@ mod holders;
 mod in_actors;
 mod ledger;
 mod pipeline;
+mod stopping;
