@@ -71,7 +71,7 @@ impl DurableWriter for EventFiles {
             .key
             .split_once('/')
             .ok_or_else(|| Error::invalid(format!("{:?} is no writer: use \"resource/type\"", opening.key)))?;
-        DurableWriter::open(self.folder(resource)?, &Opening::new(kind, opening.fence)).await
+        DurableWriter::open(self.folder(resource)?, &opening.for_key(kind)).await
     }
 
     async fn begin(&self, sink: &mut CsvSink<Event>) -> Result<CsvMark> {

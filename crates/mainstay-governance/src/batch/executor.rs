@@ -1,5 +1,6 @@
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -8,10 +9,12 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 
 use super::cell::Ticket;
+use super::executors::{Closes, Executors};
 use super::lane;
 use super::queue::{Next, Phase, Queue};
 use super::stats::Counters;
 use super::{BatchSettings, BatchStats, BatchWriter};
+use crate::Reach;
 
 /// How many bytes an item counts.
 pub type ItemSize<T> = fn(&T) -> usize;
@@ -20,6 +23,9 @@ pub type ItemSize<T> = fn(&T) -> usize;
 ///
 /// Cheap to clone; all clones are one executor. When the last one is dropped without [`close`](BatchExecutor::close), what
 /// has not begun to be written fails, and what has begun ends.
+///
+/// It does not belong to a node, and is not closed by the stop of one unless it is told to:
+/// [`closes_with`](BatchExecutor::closes_with).
 pub struct BatchExecutor<T, R = ()> {
     shared: Arc<Shared<T, R>>,
     _handle: Arc<Handle<T, R>>,
@@ -75,8 +81,8 @@ impl<T, R> fmt::Debug for BatchExecutor<T, R> {
 impl<R> Future for Submitted<R> {
     type Output = Result<R>;
 
-    fn poll(mut self: std::pin::Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R>> {
-        std::pin::Pin::new(&mut self.0).poll(cx)
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R>> {
+        Pin::new(&mut self.0).poll(cx)
     }
 }
 
@@ -197,13 +203,35 @@ impl<T: Send + Sync + 'static, R: Send + 'static> BatchExecutor<T, R> {
 
     /// Takes nothing more, writes what is there, and returns when that has ended. What waits for room fails.
     pub async fn close(&self) {
-        let horizon = self.shared.close(Phase::Closing);
-        self.shared.ended_before(horizon).await;
+        self.shared.finish().await;
+    }
+
+    /// The same executor, which is [closed](BatchExecutor::close) when a node is stopped in order, before its services are.
+    /// The node has to [serve](super::serve) that.
+    ///
+    /// # Errors
+    /// `Invalid` if the node does not serve it; `Overloaded` if it has [`EXECUTORS_MAX`](super::EXECUTORS_MAX) already.
+    pub fn closes_with(self, node: &impl Reach) -> Result<Self> {
+        let executors = node.services().provided::<Executors>().map_err(|error| {
+            let name = &self.shared.name;
+            Error::invalid(format!("no node closes the batch executor {name:?}: build the node with `batch::serve`"))
+                .with_source(error)
+        })?;
+        let shared: Arc<dyn Closes> = self.shared.clone();
+        executors.note(Arc::downgrade(&shared))?;
+        Ok(self)
     }
 
     /// What it has done so far.
     pub fn stats(&self) -> BatchStats {
         self.shared.counters.read(self.shared.queue.lock().items())
+    }
+}
+
+impl<T: Send + Sync + 'static, R: Send + 'static> Closes for Shared<T, R> {
+    fn finish(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        let horizon = self.close(Phase::Closing);
+        Box::pin(self.ended_before(horizon))
     }
 }
 

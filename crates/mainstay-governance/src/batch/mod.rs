@@ -35,7 +35,9 @@
 //!
 //! While one batch is being written, the next one gathers: under load batches grow by themselves, and a caller that is
 //! alone waits for nobody. [`BatchSettings::linger`] makes the first item of a batch wait for others even so. A batch is
-//! full by count or by bytes, [`BatchExecutor::flush`] hurries, and [`BatchExecutor::close`] writes what is there.
+//! full by count or by bytes, [`BatchExecutor::flush`] hurries, and [`BatchExecutor::close`] writes what is there. A node that
+//! [serves](serve) it does so when it is stopped in order, for executors that [close with it](BatchExecutor::closes_with);
+//! nobody does for others, and what they have not begun to write fails.
 //!
 //! # When writing fails
 //!
@@ -54,6 +56,7 @@
 mod cell;
 pub mod durable;
 mod executor;
+mod executors;
 mod failure;
 mod lane;
 mod queue;
@@ -64,6 +67,7 @@ mod write_time;
 mod writer;
 
 pub use executor::{BatchExecutor, ItemSize, Submitted};
+pub use executors::{EXECUTORS_MAX, serve};
 pub use retry::{RetryPolicy, SplitPolicy};
 pub use settings::BatchSettings;
 pub use stats::BatchStats;

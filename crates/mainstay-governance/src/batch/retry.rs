@@ -77,8 +77,9 @@ pub struct SplitPolicy {
     /// How many more writes a batch may cost at most; what has not been written by then fails. Zero is never to split. To
     /// find one item among n takes about twice the binary logarithm of n.
     pub writes_max: usize,
-    /// Which errors an item may be the reason of. Unless told otherwise those that may not be the writer's own, such as a
-    /// full disk, and that leave no doubt whether something was written.
+    /// Which errors an item may be the reason of. Unless told otherwise those that do not pass by themselves, that may not be the
+    /// writer's own, such as a full disk, and that leave no doubt whether something was written. A writer that is down would be
+    /// down for each half too.
     pub splits: fn(&Error) -> bool,
 }
 
@@ -108,15 +109,8 @@ impl SplitPolicy {
 
 /// True if the reason of an error may be one item of many.
 pub(crate) fn may_be_an_item(error: &Error) -> bool {
-    !matches!(
-        error.kind(),
-        ErrorKind::OutcomeUnknown
-            | ErrorKind::Fatal
-            | ErrorKind::StorageFull
-            | ErrorKind::NotPrimary { .. }
-            | ErrorKind::Overloaded
-            | ErrorKind::Timeout
-    )
+    use ErrorKind::{Corrupt, Fatal, OutcomeUnknown, StorageFull};
+    !error.is_retryable() && !matches!(error.kind(), OutcomeUnknown | Fatal | StorageFull | Corrupt)
 }
 
 #[cfg(test)]

@@ -358,7 +358,7 @@ async fn whoever_waits_for_another_try_is_told_when_the_executor_is_dropped() {
 
 #[tokio::test(start_paused = true)]
 async fn splitting_finds_the_items_that_cannot_be_written_and_keeps_the_order() {
-    for kind in [ErrorKind::Invalid, ErrorKind::Retry] {
+    for kind in [ErrorKind::Invalid, ErrorKind::Conflict] {
         let written = Arc::new(Mutex::new(Vec::new()));
         let writer = Doubler::new(0, {
             let written = written.clone();
@@ -388,10 +388,11 @@ async fn splitting_finds_the_items_that_cannot_be_written_and_keeps_the_order() 
 
 #[tokio::test(start_paused = true)]
 async fn splitting_has_a_bound_and_leaves_what_is_not_the_items_fault() {
+    // To a policy of one's own an item may be the reason of what passes by itself, too.
     let down = Doubler::new(9999, |_| Err(Error::new(ErrorKind::Retry, "down")));
     let batch = start(&down, |settings| {
         settings.linger = Duration::from_secs(1);
-        settings.split = SplitPolicy { writes_max: 20, ..SplitPolicy::bisect() };
+        settings.split = SplitPolicy { writes_max: 20, splits: Error::is_retryable };
     });
     let calls = submit(&batch, 0..1000).await;
     assert!(outcomes(calls).await.iter().all(|outcome| *outcome == Err(ErrorKind::Retry)));
@@ -542,4 +543,28 @@ async fn those_who_come_back_together_are_written_together() {
     }
     let sizes: Vec<usize> = writer.batches().iter().map(Vec::len).collect();
     assert!(sizes.len() <= 7 && sizes.iter().filter(|size| **size == 10).count() >= 4, "{sizes:?}");
+}
+
+/// What is down would be down for the halves too: each would be a further write that fails, and wait in vain.
+#[tokio::test(start_paused = true)]
+async fn a_batch_that_failed_for_a_reason_of_the_writer_is_not_split() {
+    for kind in [
+        ErrorKind::Retry,
+        ErrorKind::Timeout,
+        ErrorKind::Overloaded,
+        ErrorKind::NotPrimary { hint: None },
+        ErrorKind::StorageFull,
+        ErrorKind::OutcomeUnknown,
+        ErrorKind::Corrupt,
+        ErrorKind::Fatal,
+    ] {
+        let writer = Doubler::new(Semaphore::MAX_PERMITS, move |_| Err(Error::new(kind, "it is down")));
+        let batch = start(&writer, |settings| {
+            settings.split = SplitPolicy::bisect();
+            settings.linger = Duration::from_millis(1);
+        });
+        let calls = submit(&batch, 0..100).await;
+        assert_eq!(outcomes(calls).await, vec![Err(kind); 100]);
+        assert_eq!(writer.batches().len(), 1, "{kind:?}");
+    }
 }

@@ -2,8 +2,9 @@ use mainstay::node::NodeBuilder;
 use mainstay::prelude::*;
 use tokio::time::Instant;
 
+use crate::owner::counter::Counter;
 use crate::owner::holding::Holding;
-use crate::owner::{Fence, Opening, Owner, OwnerSettings, OwnerStatus, Resource};
+use crate::owner::{Fence, Holder, Life, Opening, Owner, OwnerSettings, OwnerStatus, Resource};
 
 /// The name of the timer that checks an open resource.
 const CHECK: &str = "check";
@@ -21,6 +22,10 @@ const STAY: &str = "stay open";
 pub struct ResourceOwner<R: Resource> {
     /// The token of the last opening. Raised and saved before each.
     fence: State<Fence>,
+    /// The line of tokens that it belongs to.
+    life: State<Life>,
+    /// What is known of tokens that are not on record.
+    counter: Counter,
     resource: Provided<R>,
     holding: Holding<R>,
     settings: OwnerSettings,
@@ -57,15 +62,19 @@ impl<R: Resource> ResourceOwner<R> {
                 format!("{key} cannot be used: {cause}; it is opened again in {left:?}, call again then"),
             ));
         }
-        *self.fence = self.fence.next()?;
+        (*self.fence, *self.life) = self.counter.next(*self.fence, *self.life)?;
         // Saved before it is used: whoever opens it next has a larger one, and an owner whose time is over gets none.
         if let Err(error) = self.save().await {
             self.holding.fail(&self.settings, &error);
             return Err(error);
         }
         let text = format!("{key} cannot be opened: call again later");
-        let opened = self.holding.open(&self.resource, Opening::new(key, *self.fence), &self.settings).await;
-        opened.map_err(|error| Error::new(ErrorKind::Retry, text).with_source(error))
+        let holder = Holder::actor(R::NAME, self.ctx.id());
+        let opening = Opening::new(key, *self.fence).held_by(holder).in_life(*self.life);
+        self.holding.open(&self.resource, opening, &self.settings).await.map_err(|error| {
+            self.counter.hear(&error);
+            Error::new(ErrorKind::Retry, text).with_source(error)
+        })
     }
 
     /// Sees to it that a resource that was closed by a failure is opened again without being called.
@@ -86,7 +95,9 @@ impl<R: Resource> ResourceOwner<R> {
     }
 
     async fn look_after(&mut self) -> Result<()> {
-        let _ = self.holding.check(&self.resource, &self.settings).await;
+        if let Err(error) = self.holding.check(&self.resource, &self.settings).await {
+            self.counter.hear(&error);
+        }
         self.plan()
     }
 
@@ -133,6 +144,9 @@ impl<R: Resource> Owner<R> for ResourceOwner<R> {
             Ok(()) => self.holding.run(&self.resource, &self.settings, job).await,
             Err(error) => Err(error),
         };
+        if let Err(error) = &outcome {
+            self.counter.hear(error);
+        }
         self.plan()?;
         outcome
     }

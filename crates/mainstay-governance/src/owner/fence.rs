@@ -1,22 +1,34 @@
+use std::error::Error as _;
 use std::fmt;
 
 use mainstay::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-/// The fencing token of an opening: strictly larger for every opening of the same resource key in the whole cluster.
+/// The fencing token of an opening: strictly larger for every opening by the same owner.
 ///
 /// An owner that was cut off from the cluster may not know yet that another has taken its place. What is outside can tell
-/// the two apart by their tokens: it keeps the highest that it has seen, and refuses a smaller one.
+/// the two apart by their tokens: it keeps the highest that it has seen, opens for a larger one only, and lets nobody write with
+/// a smaller one.
+///
+/// Tokens are counted in the state of the owner, which may be lost: it was deleted, a backup was restored, the cluster has a
+/// new folder of data. Its next opening is then refused, and if the error says what the outside remembers
+/// ([`remembered`](Fence::remembered)), as those made here do, the owner goes on from there. An outside that does not say so is
+/// reached again when the owner, which raises its token by one for each try, has caught up.
+///
+/// A token tells an owner from its predecessors, not from somebody else who counts by himself: [`Claim`](crate::owner::Claim)
+/// does both.
 ///
 /// ```
 /// use mainstay::prelude::*;
 /// use mainstay_governance::owner::Fence;
 ///
 /// let mut highest = Fence::NONE; // kept by the resource, next to what it guards
-/// Fence::new(1).admit(&mut highest)?;
-/// Fence::new(2).admit(&mut highest)?; // another owner has opened it
+/// Fence::new(1).raise(&mut highest)?; // at an opening
+/// Fence::new(1).admit(&mut highest)?; // at a write
+/// Fence::new(2).raise(&mut highest)?; // another owner has opened it
 /// let stale = Fence::new(1).admit(&mut highest).unwrap_err();
 /// assert!(matches!(stale.kind(), ErrorKind::NotPrimary { .. }));
+/// assert_eq!(Fence::remembered(&stale), Some(Fence::new(2)));
 /// assert_eq!(highest, Fence::new(2));
 /// # Ok::<(), Error>(())
 /// ```
@@ -38,23 +50,65 @@ impl Fence {
         self.0
     }
 
-    /// What a resource does with a token: refuses it if it has seen a higher one, and remembers it otherwise. `highest` is to
-    /// be kept and changed under the same lock, or in the same transaction, as what it guards.
+    /// What a resource does with the token of an opening: refuses it if it has seen it, or a higher one, and remembers it
+    /// otherwise. `highest` is to be kept and changed under the same lock, or in the same transaction, as what it guards.
+    ///
+    /// A token that was seen is never that of a new opening: somebody else has it, or had it in a past that is not on record.
     ///
     /// # Errors
-    /// `NotPrimary` if the token is stale: nothing is to happen in its name.
-    pub fn admit(self, highest: &mut Self) -> Result<()> {
-        if self < *highest {
-            return Err(Error::new(
-                ErrorKind::NotPrimary { hint: None },
-                format!(
-                    "fencing token {self} is stale, because {highest} has been seen: another owner has opened the resource \
-                     since, call again to reach it"
-                ),
-            ));
+    /// `NotPrimary` if the token is stale: nothing is to happen in its name. It says what is [remembered](Fence::remembered).
+    pub fn raise(self, highest: &mut Self) -> Result<()> {
+        if self <= *highest {
+            return Err(self.stale(*highest));
         }
         *highest = self;
         Ok(())
+    }
+
+    /// What a resource does with a token that it is written with: refuses it if it has seen a higher one, and remembers it
+    /// otherwise. As [`raise`](Fence::raise) in all else.
+    ///
+    /// # Errors
+    /// As [`raise`](Fence::raise).
+    pub fn admit(self, highest: &mut Self) -> Result<()> {
+        if self < *highest {
+            return Err(self.stale(*highest));
+        }
+        *highest = self;
+        Ok(())
+    }
+
+    /// The error of a resource that refuses this token because it remembers another: for one that compares by itself.
+    pub fn stale(self, remembered: Self) -> Error {
+        Error::new(
+            ErrorKind::NotPrimary { hint: None },
+            format!(
+                "fencing token {self} is stale, because {remembered} has been seen: another owner has opened the resource \
+                 since, call again to reach it"
+            ),
+        )
+        .with_source(Remembered(remembered))
+    }
+
+    /// The token that a resource remembers, if an error of it, or one of its causes, says so.
+    pub fn remembered(error: &Error) -> Option<Self> {
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            if let Some(Remembered(fence)) = error.downcast_ref() {
+                return Some(*fence);
+            }
+            cause = error.source();
+        }
+        None
+    }
+
+    /// A refusal of a resource in other words, which says what is remembered as before.
+    pub(crate) fn reworded(refusal: &Error, text: String) -> Error {
+        let reworded = Error::new(refusal.kind(), text);
+        match Self::remembered(refusal) {
+            Some(fence) => reworded.with_source(Remembered(fence)),
+            None => reworded,
+        }
     }
 
     /// The token of the next opening.
@@ -63,6 +117,18 @@ impl Fence {
         next.ok_or_else(|| Error::fatal("the fencing tokens of this resource are used up: give it another key"))
     }
 }
+
+/// The cause of the error of a stale token.
+#[derive(Debug)]
+struct Remembered(Fence);
+
+impl fmt::Display for Remembered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the highest token on record is {}", self.0)
+    }
+}
+
+impl std::error::Error for Remembered {}
 
 impl fmt::Display for Fence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -89,5 +155,17 @@ mod tests {
         let error = Fence::new(6).admit(&mut highest).unwrap_err();
         assert!(error.is_retryable() && error.to_string().contains("token 6 is stale, because 7"), "{error}");
         assert_eq!(highest, Fence::new(7));
+    }
+
+    #[test]
+    fn an_opening_needs_a_larger_token_and_a_refusal_says_what_is_remembered() {
+        let mut highest = Fence::new(5);
+        for seen in [4, 5] {
+            let error = Fence::new(seen).raise(&mut highest).unwrap_err();
+            let wrapped = Error::new(ErrorKind::Retry, "it cannot be opened").with_source(error);
+            assert_eq!((Fence::remembered(&wrapped), highest), (Some(Fence::new(5)), Fence::new(5)));
+        }
+        Fence::new(6).raise(&mut highest).unwrap();
+        assert_eq!((highest, Fence::remembered(&Error::invalid("no"))), (Fence::new(6), None));
     }
 }

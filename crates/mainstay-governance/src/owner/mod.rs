@@ -45,10 +45,13 @@
 //! - *In a process* an actor has one object at a time, and what it had open is closed before it is opened again.
 //! - *In a cluster* an actor has one activation. An owner that is cut off does not know that its time is over, and so every
 //!   opening has a [`Fence`]: a token that is larger than all before. It is raised and **saved before** the resource is
-//!   opened, which an owner whose time is over can not do. What is outside refuses a token that is smaller than the highest it
-//!   has seen, such as [`Fence::admit`] does.
+//!   opened, which an owner whose time is over can not do. What is outside opens only for a token that is larger than the
+//!   highest it has seen ([`Fence::raise`]), and refuses to be written with a smaller one ([`Fence::admit`]).
+//! - *By mistake* two actors that are not the same may be given one thing: an owner and a queue by one key. Each has tokens of its own,
+//!   and so what is outside also remembers the [`Holder`], and refuses another: a [`Claim`] is both.
 //!
-//! An owner is not to be deleted, because its token would start anew.
+//! An owner whose tokens begin anew, because it was deleted, was restored from a backup or has a new folder of data, is refused
+//! once; then it goes on from the token that the outside remembers, in a new [`Life`].
 //!
 //! # When something fails
 //!
@@ -73,6 +76,14 @@ mod opening;
 
 mod fence;
 
+mod holder;
+
+mod life;
+
+mod claim;
+
+pub(crate) mod counter;
+
 mod settings;
 
 mod backoff;
@@ -91,8 +102,11 @@ mod batching;
 
 pub use actor::ResourceOwner;
 pub use backoff::Backoff;
+pub use claim::Claim;
 pub use fence::Fence;
+pub use holder::Holder;
 pub use interface::{Owner, OwnerRef};
+pub use life::Life;
 pub use opening::Opening;
 pub use resource::Resource;
 pub use settings::OwnerSettings;

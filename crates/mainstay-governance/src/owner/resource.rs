@@ -14,7 +14,10 @@ use crate::pool::PoolSettings;
 /// members of a [`ResourcePool`](crate::pool::ResourcePool), and by nobody else.
 ///
 /// To be correct:
-/// - Whatever can be fenced is given [`Opening::fence`], and refuses one that is smaller than the highest it has seen.
+/// - Whatever can be fenced is given [`Opening::fence`]: it opens only for one that is larger than the highest it has seen, and
+///   refuses to be written with a smaller one, by an error that says what it [remembers](crate::owner::Fence::remembered), so
+///   that an owner whose counter was lost can go on. What only one may have at all refuses another
+///   [holder](Opening::holder) as well: [`Claim`](crate::owner::Claim).
 /// - A dropped handle lets go of the real thing, at once or soon: [`close`](Resource::close) is skipped when the process
 ///   ends, and when a turn is cut off in the middle. What lets go of it later than it is dropped says so by
 ///   [`gone`](Resource::gone), and so does what is left of a future that was dropped.

@@ -3,8 +3,9 @@ use std::time::Duration;
 use mainstay::prelude::*;
 use tokio::time::Instant;
 
+use crate::owner::counter::Counter;
 use crate::owner::holding::Holding;
-use crate::owner::{Fence, Opening, OwnerSettings, Resource};
+use crate::owner::{Fence, Holder, Life, Opening, OwnerSettings, Resource};
 use crate::pool::breaker::Breaker;
 use crate::pool::interface::{Admission, CoordinatorRef, Member, Ran, Refusal, Ticket};
 use crate::pool::names::Names;
@@ -26,6 +27,10 @@ const STAY: &str = "stay open";
 pub struct PoolMember<R: Resource> {
     /// The token of the last opening. Raised and saved before each.
     fence: State<Fence>,
+    /// The line of tokens that it belongs to.
+    life: State<Life>,
+    /// What is known of tokens that are not on record.
+    counter: Counter,
     resource: Provided<R>,
     holding: Holding<R>,
     breaker: Breaker,
@@ -105,16 +110,17 @@ impl<R: Resource> PoolMember<R> {
     }
 
     async fn open(&mut self) -> Result<()> {
-        let before = *self.fence;
-        *self.fence = before.next()?;
+        (*self.fence, *self.life) = self.counter.next(*self.fence, *self.life)?;
         // Saved before it is used: whoever opens it next has a larger one, and a member whose time is over gets none.
         if let Err(error) = self.save().await {
             self.holding.fail(&self.settings, &error);
             return Err(error);
         }
         let Place { pool, index, .. } = self.place()?;
-        let opening = Opening::of_member(pool, *index, *self.fence);
-        self.holding.open(&self.resource, opening, &self.settings).await
+        let holder = Holder::actor(Names::<R>::MEMBER, self.ctx.id());
+        let opening = Opening::of_member(pool, *index, *self.fence).held_by(holder).in_life(*self.life);
+        let opened = self.holding.open(&self.resource, opening, &self.settings).await;
+        opened.inspect_err(|error| self.counter.hear(error))
     }
 
     /// For how long it is left alone.
@@ -189,7 +195,8 @@ impl<R: Resource> PoolMember<R> {
     }
 
     async fn look_after(&mut self) -> Result<()> {
-        if self.holding.check(&self.resource, &self.settings).await.is_err() {
+        if let Err(error) = self.holding.check(&self.resource, &self.settings).await {
+            self.counter.hear(&error);
             self.breaker.fail(Instant::now());
         }
         self.plan()
@@ -245,6 +252,9 @@ impl<R: Resource> Member<R> for PoolMember<R> {
             return Ok(Ran::Refused(job, refusal));
         }
         let outcome = self.holding.run(&self.resource, &self.settings, job).await;
+        if let Err(error) = &outcome {
+            self.counter.hear(error);
+        }
         match self.holding.is_open() {
             true => self.breaker.succeed(Instant::now()),
             false => self.breaker.fail(Instant::now()),

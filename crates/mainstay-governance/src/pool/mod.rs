@@ -140,7 +140,7 @@ mod status;
 
 mod interface;
 
-mod names;
+pub(crate) mod names;
 
 mod coordinator;
 

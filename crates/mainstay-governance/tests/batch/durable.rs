@@ -382,3 +382,18 @@ async fn a_writer_that_hangs_is_given_up_and_its_items_are_written_again_once_ea
     assert_eq!(ledger.rows(), texts(0..3));
     assert_eq!(line(&node).status().await.unwrap().failures, 0);
 }
+
+/// The numbers begin anew with an actor that was deleted, and the table has rows by the same numbers.
+#[tokio::test]
+async fn items_of_a_line_that_was_deleted_and_is_back_are_no_duplicates() {
+    let ledger = Ledger::new(DurableSettings::default());
+    let node = start(&ledger).await;
+    append(&node, 0..3).await;
+    line(&node).flush().await.unwrap();
+    line(&node).delete().await.unwrap();
+    line(&node).append_all(texts(3..6)).await.unwrap();
+    line(&node).flush().await.unwrap();
+    let mut rows = ledger.rows();
+    rows.sort();
+    assert_eq!(rows, texts(0..6));
+}

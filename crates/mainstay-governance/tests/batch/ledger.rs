@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mainstay::prelude::*;
 use mainstay_governance::batch::durable::{DurableSettings, DurableWriter, Numbered};
-use mainstay_governance::owner::{Fence, Opening};
+use mainstay_governance::owner::{Fence, Life, Opening};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
@@ -21,7 +21,8 @@ pub(crate) struct Ledger {
 #[derive(Default)]
 struct Table {
     highest: Fence,
-    rows: BTreeMap<u64, String>,
+    /// By what is unique.
+    rows: BTreeMap<(Life, u64), String>,
     /// How many items each write had, whatever came of it.
     writes: Vec<usize>,
     fails: Option<ErrorKind>,
@@ -67,8 +68,8 @@ impl Ledger {
         if items.iter().any(|numbered| numbered.item.contains("poison")) {
             return Err(Error::invalid("there is poison in it"));
         }
-        for Numbered { number, item } in items {
-            let before = table.rows.insert(*number, item.to_string());
+        for Numbered { life, number, item } in items {
+            let before = table.rows.insert((*life, *number), item.to_string());
             assert!(before.is_none_or(|before| before == **item), "number {number} was given to two items");
         }
         Ok(())
@@ -91,7 +92,7 @@ impl DurableWriter for Ledger {
     type Mark = ();
 
     async fn open(&self, opening: &Opening) -> Result<Fence> {
-        opening.fence.admit(&mut self.table.lock().highest)?;
+        opening.fence.raise(&mut self.table.lock().highest)?;
         Ok(opening.fence)
     }
 

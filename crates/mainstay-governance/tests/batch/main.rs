@@ -3,6 +3,8 @@
 #![allow(clippy::disallowed_methods, reason = "an application's tasks and clock are tokio's")]
 
 mod durable;
+mod holders;
 mod in_actors;
 mod ledger;
 mod pipeline;
+mod stopping;

@@ -171,8 +171,9 @@ async fn defect_3_4_rows_are_there_once_after_kills_in_the_middle_of_a_flush() {
     pipeline.flush("clicks").await;
     assert_eq!(pipeline.rows("clicks"), all);
     // An owner of the past is refused: every opening has had a token of its own.
-    let old = CsvSink::<Event>::open(CsvSettings::in_folder(folder.path()), "clicks", Fence::new(1));
-    assert!(matches!(old.await.unwrap_err().kind(), ErrorKind::NotPrimary { .. }));
+    let files = CsvFolder::<Event>::new(CsvSettings::in_folder(folder.path()));
+    let old = Opening::new("clicks", Fence::new(1)).held_by("slow-queues(\"clicks\")");
+    assert!(matches!(DurableWriter::open(&files, &old).await.unwrap_err().kind(), ErrorKind::NotPrimary { .. }));
 }
 
 /// Reference 3.4: raw ids in paths, no quoting, and a file that is truncated by whoever opens it next.

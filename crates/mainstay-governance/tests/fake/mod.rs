@@ -174,7 +174,7 @@ impl Fake {
             inner.failing_openings -= 1;
             return Err(Error::new(ErrorKind::Retry, "the server is down"));
         }
-        inner.admit(&key, fence)?;
+        fence.raise(inner.highest.entry(key.clone()).or_default())?;
         if let Some(other) = inner.open.insert(key.clone(), fence) {
             inner.violations.push(format!("{key} is open with {other} and with {fence}"));
         }

@@ -145,3 +145,20 @@ async fn what_goes_by_a_key_waits_for_its_own_member() {
     pool.run_by_key("alice", Job::Note(2)).await.unwrap();
     assert_eq!(world.done(), [(hers.clone(), 1), (hers, 2)]);
 }
+
+/// Members with a new folder of data find a world that remembers the tokens of those before them.
+#[tokio::test]
+async fn members_whose_counters_went_back_go_on_from_what_the_outside_remembers() {
+    let world = World::default();
+    let (mut node, _pool) = start_patient(&world, 1).await;
+    for number in 0..9 {
+        open(&node).await.run(Job::Note(number)).await.unwrap();
+        world.lose_power();
+        node.kill().await.unwrap();
+    }
+    drop(node);
+    let (_node, pool) = start_patient(&world, 1).await;
+    pool.run(Job::Note(9)).await.unwrap();
+    assert_eq!(world.tokens("db/0")[8..], [9, 1, 10], "refused once, and told");
+    assert_eq!(world.numbers(), Vec::from_iter(0..10));
+}

@@ -142,7 +142,7 @@ async fn a_stale_token_writes_nothing() {
         assert!(matches!(table.check(&mut session).await.unwrap_err().kind(), ErrorKind::NotPrimary { .. }));
         assert!(matches!(table.open(&opening(fence)).await.unwrap_err().kind(), ErrorKind::NotPrimary { .. }));
         assert_eq!(stored(&database).await, []);
-        open(table, fence + 1).await;
+        open(table, fence + 2).await;
     }
     database.run("DELETE FROM mainstay_fences").await;
 }
@@ -171,6 +171,30 @@ async fn a_new_opening_ends_the_session_before_and_only_that() {
     keyed.run(&mut second, notes(0..3)).await.unwrap();
     keyed.run(&mut other, notes(3..6)).await.unwrap();
     assert_eq!(stored(&database).await, notes(0..6));
+}
+
+/// The owner of `main/3` and member 3 of the pool `main` have one key, and are two.
+#[tokio::test]
+async fn an_owner_and_a_member_of_a_pool_do_not_end_each_others_sessions() {
+    let (database, [_, keyed]) = both("apart").await;
+    let mut member = open(&keyed, 1).await;
+    let mut owner = keyed.open(&Opening::new("main/3", Fence::new(2))).await.unwrap();
+    keyed.run(&mut member, notes(0..3)).await.unwrap();
+    keyed.run(&mut owner, notes(3..6)).await.unwrap();
+    assert_eq!(database.sessions().await, 2);
+    assert_eq!(stored(&database).await, notes(0..6));
+}
+
+/// A token that was seen is that of another, who may still be writing with it.
+#[tokio::test]
+async fn an_opening_with_a_token_that_was_seen_is_refused_and_told_which() {
+    let (_database, [_, keyed]) = both("seen").await;
+    let mut first = open(&keyed, 5).await;
+    let error = keyed.open(&opening(5)).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error:?}");
+    assert_eq!(Fence::remembered(&error), Some(Fence::new(5)));
+    keyed.run(&mut first, notes(0..1)).await.unwrap();
+    open(&keyed, 6).await;
 }
 
 #[tokio::test]
@@ -364,15 +388,15 @@ async fn names_are_quoted_and_what_does_not_fit_is_named() {
 #[tokio::test]
 async fn a_table_that_is_not_as_told_is_found_out_when_opened() {
     let database = Database::new("untold").await;
-    let open = async |table: PostgresTable<Note>| table.open(&opening(1)).await.unwrap_err();
+    let open = async |fence, table: PostgresTable<Note>| table.open(&opening(fence)).await.unwrap_err();
     let plain = || PostgresTable::<Note>::new(&database.app, "notes").unwrap();
-    let error = open(plain()).await;
+    let error = open(1, plain()).await;
     assert!(error.kind() == ErrorKind::Fatal && error.to_string().contains("42P01"), "no table: {error:?}");
     database.run("CREATE TABLE notes (id bigint, text text[])").await;
-    let error = open(plain().once_by(&["id"]).unwrap()).await;
+    let error = open(2, plain().once_by(&["id"]).unwrap()).await;
     assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("is an array"), "{error:?}");
     database.run("ALTER TABLE notes ALTER text TYPE text").await;
-    let error = open(plain().once_by(&["id"]).unwrap()).await;
+    let error = open(3, plain().once_by(&["id"]).unwrap()).await;
     assert!(error.kind() == ErrorKind::Fatal && error.to_string().contains("42P10"), "no unique index: {error:?}");
     assert_eq!(plain().once_by(&["place"]).unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(PostgresTable::<Note>::new("host=x nonsense", "notes").unwrap_err().kind(), ErrorKind::Invalid);

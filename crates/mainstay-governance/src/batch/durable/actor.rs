@@ -11,7 +11,8 @@ use super::waiters::{Waiter, Waiters};
 use super::writing::{Desk, Outcome, Writing, blames_items, writer_of};
 use super::{DeadLetter, DurableQueue, DurableSettings, DurableStatus, DurableWriter, Numbered};
 use crate::batch::write_time::in_time;
-use crate::owner::{Fence, Opening};
+use crate::owner::counter::Counter;
+use crate::owner::{Fence, Holder, Life, Opening};
 
 /// The reminder that is set while items wait.
 const LOOK_AFTER: &str = "look after";
@@ -31,6 +32,10 @@ pub struct DurableBatch<W: DurableWriter> {
     mark: State<Option<W::Mark>>,
     /// The token of the last opening: raised in a turn that is durable before the opening begins.
     fence: State<Fence>,
+    /// The line of tokens that it belongs to, and what numbers are told apart by that another life has given too.
+    life: State<Life>,
+    /// What is known of tokens that are not on record.
+    counter: Counter,
     /// The numbers of items that were set aside, each of which is an entry of its own.
     dead: State<Vec<u64>>,
     writer: Provided<W>,
@@ -131,16 +136,18 @@ impl<W: DurableWriter> DurableBatch<W> {
         if self.book.waiting() == 0 || self.under_way.strong_count() > 0 || is_resting {
             return Ok(());
         }
-        let (items, bytes) = self.batch()?;
+        let key = self.key()?.to_owned();
         let is_open = self.desk.try_lock().is_ok_and(|desk| desk.is_some());
         if !is_open {
             // The write begins when this turn is durable: nobody opens with a token that another could have.
-            *self.fence = self.fence.next()?;
+            (*self.fence, *self.life) = self.counter.next(*self.fence, *self.life)?;
         }
+        let (items, bytes) = self.batch()?;
+        let holder = Holder::actor(W::NAME, self.ctx.id());
         let writing = Writing {
             writer: self.writer.share(),
             desk: self.desk.clone(),
-            opening: Opening::new(self.key(), *self.fence),
+            opening: Opening::new(key, *self.fence).held_by(holder).in_life(*self.life),
             mark: (*self.mark).clone(),
             items,
             bytes,
@@ -151,9 +158,16 @@ impl<W: DurableWriter> DurableBatch<W> {
         self.ctx.then(writing.run(), Self::landed)
     }
 
-    fn key(&self) -> String {
+    /// Its id, which names what it writes to. Of ids that are no text some would read alike: 5 and "5" are two lines.
+    fn key(&self) -> Result<&str> {
         let id = self.ctx.id();
-        id.as_text().map_or_else(|| id.to_string(), str::to_owned)
+        id.as_text().ok_or_else(|| {
+            Error::invalid(format!(
+                "{}({id}) is no queue: the id of a queue is the key of what it writes to, a text, such as {:?}",
+                W::NAME,
+                id.to_string()
+            ))
+        })
     }
 
     /// The next batch: the oldest items, as many as may be.
@@ -167,7 +181,7 @@ impl<W: DurableWriter> DurableBatch<W> {
                 break;
             }
             bytes += size;
-            items.push(Numbered { number, item });
+            items.push(Numbered { life: *self.life, number, item });
         }
         Ok((items, bytes))
     }
@@ -185,6 +199,10 @@ impl<W: DurableWriter> DurableBatch<W> {
                 self.window = self.window.saturating_mul(2).clamp(1, self.settings.items_max);
             }
             Err(error) => match &items[..] {
+                _ if Fence::remembered(&error).is_some() => {
+                    self.counter.hear(&error);
+                    self.rest(&error)?;
+                }
                 [_, _, ..] if blames_items(&error) => self.window = items.len() as u64 / 2,
                 [one] if blames_items(&error) && self.dead.len() < self.settings.dead_letters_max => {
                     self.set_aside(one, bytes, &error)?;
@@ -225,7 +243,7 @@ impl<W: DurableWriter> DurableBatch<W> {
 
     /// Takes an item out of the line that cannot be written.
     fn set_aside(&mut self, numbered: &Numbered<W::Item>, bytes: u64, error: &Error) -> Result<()> {
-        let Numbered { number, item } = numbered;
+        let Numbered { number, item, .. } = numbered;
         tracing::error!(line = W::NAME, id = %self.ctx.id(), number, ?error, "an item cannot be written and is set aside");
         let letter = DeadLetter { number: *number, item: W::Item::clone(item), error: shortened(error) };
         self.ctx.state_mut().set(&dead_name(*number), letter)?;
@@ -264,6 +282,7 @@ fn shortened(error: &Error) -> String {
 
 impl<W: DurableWriter> Lifecycle for DurableBatch<W> {
     async fn activate(&mut self) -> Result<()> {
+        self.key()?;
         self.settings = self.writer.settings();
         self.settings.check().map_err(|error| {
             Error::invalid(format!("the lines of {} cannot be: {error}", W::NAME)).with_source(error)

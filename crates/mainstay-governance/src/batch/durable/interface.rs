@@ -2,7 +2,8 @@ use mainstay::prelude::*;
 
 use super::{DeadLetter, DurableStatus, DurableWriter};
 
-/// A line of items that are stored at once and written in batches: see the [module](super).
+/// A line of items that are stored at once and written in batches: see the [module](super). The id is the key of what it
+/// writes to, a text.
 #[interface]
 pub trait DurableQueue<W: DurableWriter> {
     /// Takes an item; answered with its number when it is stored. Called by way of `idempotent(key)`, it is taken once for

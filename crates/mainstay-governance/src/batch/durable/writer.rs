@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::DurableSettings;
-use crate::owner::Opening;
+use crate::owner::{Life, Opening};
 
 /// Where the items of a [`DurableBatch`](super::DurableBatch) go.
 ///
@@ -15,8 +15,8 @@ use crate::owner::Opening;
 ///
 /// To be correct:
 /// - a write is durable when it has returned;
-/// - an item that is written again, with the same number, is there once: either because the number is unique outside, or
-///   because whatever is behind the mark is removed first;
+/// - an item that is written again, with the same life and number, is there once: either because the two together are unique
+///   outside, or because whatever is behind the mark is removed first;
 /// - a handle that was opened with a smaller token than another cannot write any more;
 /// - any future of it may be dropped before its end, when it takes longer than
 ///   [`write_time_max`](DurableSettings::write_time_max).
@@ -33,7 +33,9 @@ pub trait DurableWriter: Send + Sync + Sized + 'static {
     /// A place outside, up to which everything was written; `()` where numbers are enough.
     type Mark: Serialize + DeserializeOwned + Clone + Send + Sync + 'static;
 
-    /// Opens what is outside for one actor, whose id is the key. The token is larger at every opening.
+    /// Opens what is outside for one actor, whose id is the key, a text. The token is larger at every opening; an error for one
+    /// that is not should say what is [remembered](crate::owner::Fence::remembered), so that an actor whose state was lost can
+    /// go on. Errors never blame the items.
     fn open(&self, opening: &Opening) -> impl Future<Output = Result<Self::Handle>> + Send;
 
     /// The first mark of an actor: where its first item goes. It is stored before anything is written.
@@ -70,6 +72,10 @@ pub trait DurableWriter: Send + Sync + Sized + 'static {
 /// An item with the number that it has for ever, in the line of its actor.
 #[derive(Debug)]
 pub struct Numbered<T> {
+    /// Whose number it is. It changes when the actor has lost its state, and numbers are given again: the actor was deleted, or
+    /// restored from a backup. What still waited in the backup may then be written a second time, and nothing is taken for
+    /// something that was written before.
+    pub life: Life,
     /// Its place in the line. Numbers begin at 0 and have no gaps; those of items that were set aside are not written.
     pub number: u64,
     /// The item.
@@ -78,6 +84,6 @@ pub struct Numbered<T> {
 
 impl<T> Clone for Numbered<T> {
     fn clone(&self) -> Self {
-        Self { number: self.number, item: self.item.clone() }
+        Self { life: self.life, number: self.number, item: self.item.clone() }
     }
 }

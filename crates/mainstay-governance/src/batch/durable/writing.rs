@@ -9,7 +9,6 @@ use mainstay::{Error, ErrorKind, Result};
 use tokio::sync::Mutex;
 
 use super::{DurableWriter, Numbered};
-use crate::batch::retry::may_be_an_item;
 use crate::batch::write_time::in_time;
 use crate::owner::Opening;
 
@@ -61,7 +60,7 @@ impl<W: DurableWriter> Writing<W> {
         let mut desk = self.desk.lock().await;
         let mut handle = match desk.take() {
             Some(handle) => handle,
-            None => self.writer.open(&self.opening).await?,
+            None => self.writer.open(&self.opening).await.map_err(|error| self.not_opened(error))?,
         };
         let result = match &self.mark {
             Some(mark) => self.writer.write(&mut handle, mark, &self.items).await,
@@ -75,6 +74,17 @@ impl<W: DurableWriter> Writing<W> {
     }
 }
 
+impl<W: DurableWriter> Writing<W> {
+    /// Whatever keeps it from being opened is no fault of the items, and must not lead to their being set aside.
+    fn not_opened(&self, error: Error) -> Error {
+        if !blames_items(&error) {
+            return error;
+        }
+        let text = format!("{} of {} cannot be opened: it is tried again later", self.opening.key, W::NAME);
+        Error::new(ErrorKind::Retry, text).with_source(error)
+    }
+}
+
 /// What errors call a writer.
 pub(super) fn writer_of<W: DurableWriter>() -> String {
     format!("the writer of {}", W::NAME)
@@ -82,6 +92,4 @@ pub(super) fn writer_of<W: DurableWriter>() -> String {
 
 /// True if an error is the reason to look for the item that cannot be written. What may pass by itself is not: a database
 /// that is down for an hour must not lead to items being set aside.
-pub(super) fn blames_items(error: &Error) -> bool {
-    may_be_an_item(error) && !error.is_retryable() && error.kind() != ErrorKind::Corrupt
-}
+pub(super) use crate::batch::retry::may_be_an_item as blames_items;

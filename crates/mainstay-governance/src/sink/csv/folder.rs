@@ -23,7 +23,7 @@ pub trait CsvRow: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
 }
 
 /// A folder of CSV files with rows of one type, opened by key: as a [`Resource`] whose jobs are batches of rows, and as a
-/// [`DurableWriter`].
+/// [`DurableWriter`]. The files of a key are those of the first to open them, an owner or a queue; the other is refused.
 ///
 /// ```
 /// use mainstay::prelude::*;
@@ -99,7 +99,7 @@ impl<T: CsvRow> Resource for CsvFolder<T> {
     type Reply = Vec<()>;
 
     async fn open(&self, opening: &Opening) -> Result<CsvSink<T>> {
-        CsvSink::open(self.settings.clone(), &opening.key, opening.fence).await
+        CsvSink::open_for(self.settings.clone(), opening.clone()).await
     }
 
     async fn run(&self, sink: &mut CsvSink<T>, rows: Vec<T>) -> Result<Vec<()>> {
@@ -119,7 +119,7 @@ impl<T: CsvRow> DurableWriter for CsvFolder<T> {
     type Mark = CsvMark;
 
     async fn open(&self, opening: &Opening) -> Result<CsvSink<T>> {
-        CsvSink::open(self.settings.clone(), &opening.key, opening.fence).await
+        CsvSink::open_for(self.settings.clone(), opening.clone()).await
     }
 
     async fn begin(&self, sink: &mut CsvSink<T>) -> Result<CsvMark> {

@@ -39,8 +39,9 @@
 //! - **Durable.** A batch counts as written after `fdatasync`. A batch that fails leaves nothing behind.
 //! - **Names.** Any key makes a safe name: [`file_stem`].
 //! - **Rotation** by bytes, rows and time, and when the columns change: [`CsvRotation`]. A batch is never torn apart.
-//! - **One writer.** Every opening has a fencing token, which is kept in a file beside the rows and looked at under a file
-//!   lock for every batch. A writer that was replaced gets an error and writes nothing.
+//! - **One writer.** Every opening has a fencing token, which is kept in a file beside the rows, with whose it is, and looked at under
+//!   a file lock for every batch. A writer that was replaced gets an error and writes nothing; so does one that is
+//!   somebody else, such as an owner and a queue that were given one key in one folder.
 //! - Files are touched on tokio's threads for blocking work, once per batch.
 
 mod encode;
@@ -52,6 +53,7 @@ mod series;
 mod settings;
 mod sidecar;
 mod sink;
+mod token;
 
 pub use folder::{CsvFolder, CsvRow};
 pub use name::{FILE_STEM_BYTES_MAX, file_stem};

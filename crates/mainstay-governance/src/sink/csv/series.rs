@@ -11,7 +11,10 @@ use super::name::file_stem;
 use super::scan::scan;
 use super::settings::CsvSettings;
 use super::sidecar::{Hint, Locked, Sidecar};
-use crate::owner::Fence;
+use crate::owner::{Claim, Opening};
+
+/// The largest number of a file. Whatever has a larger one in its name is not of a series.
+const FILE_NUMBER_MAX: u32 = 999_999_999;
 
 /// A place in a series of files: everything before it was written.
 ///
@@ -27,11 +30,21 @@ pub struct CsvMark {
     pub rows: u64,
 }
 
+impl CsvMark {
+    /// This one, or a floor that is behind it.
+    fn not_before(self, floor: Option<Self>) -> Self {
+        match floor {
+            Some(floor) if (self.file, self.length) < (floor.file, floor.length) => floor,
+            _ => self,
+        }
+    }
+}
+
 /// The files of one key, with blocking calls.
 pub(super) struct Series {
     settings: CsvSettings,
     stem: String,
-    fence: Fence,
+    claim: Claim,
     sidecar: Sidecar,
     /// `None` after an error that leaves in doubt what it has: it is opened anew.
     current: Option<Current>,
@@ -61,38 +74,42 @@ impl Series {
     /// Opens the files of a key, and makes this the one writer of them.
     ///
     /// # Errors
-    /// `NotPrimary` if a newer writer has opened them; what keeps the files from being opened.
-    pub(super) fn open(settings: CsvSettings, key: &str, fence: Fence) -> Result<Self> {
+    /// `NotPrimary` if a newer writer has opened them, `Fatal` if they are somebody else's; what keeps the files from being
+    /// opened.
+    pub(super) fn open(settings: CsvSettings, opening: &Opening) -> Result<Self> {
         settings.check()?;
-        let (folder, stem) = (&settings.folder, file_stem(key));
+        let (folder, stem, claim) = (&settings.folder, file_stem(&opening.key), opening.claim());
         fs::create_dir_all(folder).map_err(|error| failed("create the folder", folder, error))?;
         let mut sidecar = Sidecar::open(folder.join(format!("{stem}-owner.fence")))?;
         let mut locked = sidecar.lock(settings.lock_time_max)?;
-        locked.admit(fence)?;
-        sync_folder(folder)?;
+        locked.examine(&claim)?;
         let current = Current::find(&settings, &stem, &mut locked)?;
+        locked.admit(&claim, current.mark())?;
+        sync_folder(folder)?;
         drop(locked);
-        Ok(Self { settings, stem, fence, sidecar, current: Some(current) })
+        Ok(Self { settings, stem, claim, sidecar, current: Some(current) })
     }
 
     /// Where the next row goes.
     pub(super) fn end(&mut self) -> Result<CsvMark> {
-        let Self { settings, stem, fence, sidecar, current } = self;
+        let Self { settings, stem, claim, sidecar, current } = self;
         let mut locked = sidecar.lock(settings.lock_time_max)?;
-        locked.check(*fence)?;
+        locked.check(claim)?;
         Ok(Current::refreshed(current, settings, stem, &mut locked)?.mark())
     }
 
     /// Appends rows, durably, or leaves the files as they were. With a mark, what is behind it is removed first: it was
-    /// written by somebody who did not live to know.
+    /// written by somebody who did not live to know. But what was there before this life of the writer began, stays: another may
+    /// have known.
     ///
     /// # Errors
     /// `NotPrimary` if a newer writer has opened the files; `Corrupt` if they do not reach to the mark; what keeps them from
     /// being written.
     pub(super) fn append(&mut self, rows: &Rows, after: Option<CsvMark>) -> Result<CsvMark> {
-        let Self { settings, stem, fence, sidecar, current } = self;
+        let Self { settings, stem, claim, sidecar, current } = self;
         let mut locked = sidecar.lock(settings.lock_time_max)?;
-        locked.check(*fence)?;
+        let floor = locked.check(claim)?;
+        let after = after.map(|mark| mark.not_before(floor));
         let open = Current::refreshed(current, settings, stem, &mut locked)?;
         if let Some(mark) = after.filter(|mark| *mark != open.mark()) {
             *open = open.cut_back(settings, stem, mark, &mut locked)?;
@@ -101,7 +118,7 @@ impl Series {
             return Ok(open.mark());
         }
         if open.is_full(settings, &rows.header)? {
-            *open = Current::create(settings, stem, open.number + 1)?;
+            *open = Current::create(settings, stem, next_number(settings, stem, open.number)?)?;
         }
         let (length, count) = (open.length, open.rows);
         match open.write(rows) {
@@ -151,7 +168,9 @@ impl Current {
         let hint = locked.hint()?;
         let number = match (last_number(settings, stem)?, hint) {
             // The file that had rows was taken away: what comes next is not to be taken for its beginning.
-            (last, Some(hint)) if hint.length > 0 && last.is_none_or(|last| last < hint.number) => hint.number + 1,
+            (last, Some(hint)) if hint.length > 0 && last.is_none_or(|last| last < hint.number) => {
+                next_number(settings, stem, hint.number)?
+            }
             (last, hint) => last.or(hint.map(|hint| hint.number)).unwrap_or(1),
         };
         let found = Self::open(settings, stem, number, hint.filter(|hint| hint.number == number))?;
@@ -202,7 +221,10 @@ impl Current {
 
     /// Goes back to a mark: removes files after its own, and what its own has after it.
     fn cut_back(&self, settings: &CsvSettings, stem: &str, mark: CsvMark, locked: &mut Locked<'_>) -> Result<Self> {
-        for number in mark.file.saturating_add(1)..=self.number {
+        let mut later = numbers(settings, stem)?;
+        later.retain(|number| *number > mark.file && *number <= self.number);
+        later.sort_unstable();
+        for number in later {
             let path = settings.folder.join(file_name(stem, number));
             match fs::remove_file(&path) {
                 Ok(()) => tracing::warn!(file = %path.display(), "a file that was not acknowledged is removed"),
@@ -214,7 +236,7 @@ impl Current {
         if mark.file > self.number || !path.exists() {
             // Somebody has taken the file away. What comes next goes behind it.
             tracing::warn!(file = %path.display(), "a file is gone, and the next one begins");
-            return Self::create(settings, stem, mark.file + 1);
+            return Self::create(settings, stem, next_number(settings, stem, mark.file)?);
         }
         let mut open = Self::open(settings, stem, mark.file, None)?;
         if open.length < mark.length {
@@ -322,6 +344,25 @@ pub(super) fn files(settings: &CsvSettings, key: &str) -> Result<Vec<PathBuf>> {
     Ok(numbers.into_iter().map(|number| settings.folder.join(file_name(&stem, number))).collect())
 }
 
+/// The number of the file after one that is full, or was taken away. The last one there can be is nearly always a file of
+/// others that was put there: if it is taken away, the series goes on behind what is left.
+///
+/// # Errors
+/// `Fatal` if there is no next one.
+fn next_number(settings: &CsvSettings, stem: &str, number: u32) -> Result<u32> {
+    if number < FILE_NUMBER_MAX {
+        return Ok(number + 1);
+    }
+    match last_number(settings, stem)?.unwrap_or_default() {
+        FILE_NUMBER_MAX => {
+            let path = settings.folder.join(file_name(stem, FILE_NUMBER_MAX));
+            let text = format!("{} is the last that its name has a number for: move it away to go on", path.display());
+            Err(Error::fatal(text))
+        }
+        last => Ok(last + 1),
+    }
+}
+
 fn last_number(settings: &CsvSettings, stem: &str) -> Result<Option<u32>> {
     Ok(numbers(settings, stem)?.into_iter().max())
 }
@@ -336,8 +377,12 @@ fn numbers(settings: &CsvSettings, stem: &str) -> Result<Vec<u32>> {
     let mut numbers = Vec::new();
     for entry in entries {
         let name = entry.map_err(|error| failed("list", folder, error))?.file_name();
-        let number = name.to_str().and_then(|name| name.strip_suffix(".csv")).and_then(|name| name.rsplit_once('-'));
-        numbers.extend(number.filter(|(found, _)| *found == stem).and_then(|(_, number)| number.parse::<u32>().ok()));
+        let Some(name) = name.to_str() else { continue };
+        let number = name.strip_suffix(".csv").and_then(|name| name.rsplit_once('-'));
+        let number = number.and_then(|(_, number)| number.parse().ok());
+        // Only as it is written here: `7` and `+7` are names of others.
+        let is_of_series = |number: &u32| (1..=FILE_NUMBER_MAX).contains(number) && file_name(stem, *number) == name;
+        numbers.extend(number.filter(is_of_series));
     }
     Ok(numbers)
 }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use mainstay::{Error, ErrorKind, Result};
 
 use super::error::failed;
-use crate::owner::Fence;
+use super::series::CsvMark;
+use super::token::Token;
+use crate::owner::{Claim, Fence};
 
 /// How large a sector is: what a disk writes whole or not at all.
 const SECTOR: usize = 512;
@@ -14,8 +16,8 @@ const SECTOR: usize = 512;
 /// What the records begin with.
 const MAGIC: &[u8; 4] = b"MSCS";
 
-/// The version of the format.
-const VERSION: u8 = 1;
+/// The version of the note.
+const HINT_VERSION: u8 = 1;
 
 /// How often is looked whether another process has let go of the lock.
 const LOCK_POLL: Duration = Duration::from_millis(2);
@@ -42,13 +44,6 @@ pub(super) struct Hint {
 
 /// The lock, until it is dropped.
 pub(super) struct Locked<'a>(&'a mut Sidecar);
-
-#[derive(Clone, Copy)]
-struct Token {
-    fence: Fence,
-    /// Which of two sectors is the newer one.
-    generation: u64,
-}
 
 impl Sidecar {
     /// Opens the file, which is made if there is none.
@@ -89,29 +84,39 @@ impl Drop for Locked<'_> {
 }
 
 impl Locked<'_> {
-    /// Makes a token the one that may write, durably.
+    /// Says whether a claim may become the one that writes, and changes nothing yet.
     ///
     /// # Errors
-    /// `NotPrimary` if it is stale.
-    pub(super) fn admit(&mut self, fence: Fence) -> Result<()> {
+    /// `NotPrimary` if its token is stale, `Fatal` if the rows are somebody else's.
+    pub(super) fn examine(&mut self, claim: &Claim) -> Result<Token> {
         let newest = self.token()?;
-        let mut highest = newest.fence;
-        fence.admit(&mut highest).map_err(|error| self.stale(&error))?;
-        if fence > newest.fence {
-            let generation = newest.generation + 1;
-            self.write((generation % 2) as usize, &encode_token(Token { fence, generation }))?;
+        claim.open(&mut newest.claim(claim)).map_err(|error| self.refused(&error))?;
+        Ok(newest)
+    }
+
+    /// Makes a claim the one that may write, durably. The rows end at `end`: with another life than the last it cannot cut
+    /// off what is before.
+    ///
+    /// # Errors
+    /// As [`examine`](Locked::examine).
+    pub(super) fn admit(&mut self, claim: &Claim, end: CsvMark) -> Result<()> {
+        let newest = self.examine(claim)?;
+        if newest.claim(claim).as_ref() != Some(claim) || newest.owner.is_none() {
+            let next = newest.next(claim, end);
+            self.write((next.generation % 2) as usize, &next.encode())?;
             self.0.file.sync_all().map_err(|error| failed("sync", &self.0.path, error))?;
         }
         Ok(())
     }
 
-    /// Refuses a token that is not the highest any more.
+    /// Refuses whoever is not the one that may write. Returns what it must not cut off, if there is something.
     ///
     /// # Errors
-    /// `NotPrimary` if it is stale.
-    pub(super) fn check(&mut self, fence: Fence) -> Result<()> {
-        let mut highest = self.token()?.fence;
-        fence.admit(&mut highest).map_err(|error| self.stale(&error))
+    /// As [`examine`](Locked::examine).
+    pub(super) fn check(&mut self, claim: &Claim) -> Result<Option<CsvMark>> {
+        let newest = self.token()?;
+        claim.check(newest.claim(claim).as_ref()).map_err(|error| self.refused(&error))?;
+        Ok(newest.floor)
     }
 
     /// How far the rows were whole, as far as is known.
@@ -134,11 +139,11 @@ impl Locked<'_> {
     /// because at most one of the two can be torn.
     fn token(&mut self) -> Result<Token> {
         let bytes = self.read()?;
-        let tokens = [0, 1].map(|sector| decode_token(bytes.get(sector * SECTOR..).unwrap_or_default()));
+        let tokens = [0, 1].map(|sector| Token::decode(bytes.get(sector * SECTOR..).unwrap_or_default()));
         match tokens.into_iter().flatten().max_by_key(|token| token.generation) {
             Some(token) => Ok(token),
             // The first token was being written when the power failed: nobody has written rows by it.
-            None if bytes.len() <= 2 * SECTOR => Ok(Token { fence: Fence::NONE, generation: 0 }),
+            None if bytes.len() <= 2 * SECTOR => Ok(Token::none()),
             None => Err(Error::corrupt(format!(
                 "{} has no whole fencing token: see that no other writer runs, and delete it",
                 self.0.path.display()
@@ -161,8 +166,16 @@ impl Locked<'_> {
         written.map_err(|error| failed("write", path, error))
     }
 
-    fn stale(&self, error: &Error) -> Error {
-        Error::new(error.kind(), format!("{} is not this writer's any more: {error}", self.path().display()))
+    fn refused(&self, error: &Error) -> Error {
+        let path = self.path().display();
+        let text = match error.kind() {
+            ErrorKind::Fatal => format!(
+                "{path} says whose the rows beside it are: {error}; or hand them over: see that the first does not run \
+                 any more, and delete that file"
+            ),
+            _ => format!("{path} is not this writer's any more: {error}"),
+        };
+        Fence::reworded(error, text)
     }
 
     fn path(&self) -> &Path {
@@ -171,15 +184,15 @@ impl Locked<'_> {
 }
 
 /// A sector begins with the magic bytes, the version and what it holds.
-fn begin(kind: u8) -> Vec<u8> {
+pub(super) fn begin(version: u8, kind: u8) -> Vec<u8> {
     let mut record = Vec::with_capacity(SECTOR);
     record.extend_from_slice(MAGIC);
-    record.extend_from_slice(&[VERSION, kind, 0, 0]);
+    record.extend_from_slice(&[version, kind, 0, 0]);
     record
 }
 
 /// And ends with a checksum, and zeros.
-fn end(mut record: Vec<u8>) -> Vec<u8> {
+pub(super) fn end(mut record: Vec<u8>) -> Vec<u8> {
     let sum = crc32c::crc32c(&record);
     record.extend_from_slice(&sum.to_le_bytes());
     record.resize(SECTOR, 0);
@@ -187,27 +200,15 @@ fn end(mut record: Vec<u8>) -> Vec<u8> {
 }
 
 /// The fields of a record of so many bytes, if it is whole.
-fn open(sector: &[u8], kind: u8, fields: usize) -> Option<&[u8]> {
+pub(super) fn open(sector: &[u8], version: u8, kind: u8, fields: usize) -> Option<&[u8]> {
     let (record, rest) = sector.split_at_checked(8 + fields)?;
     let sum = u32::from_le_bytes(rest.first_chunk::<4>().copied()?);
-    let is_whole = record.starts_with(MAGIC) && record[4..6] == [VERSION, kind] && crc32c::crc32c(record) == sum;
+    let is_whole = record.starts_with(MAGIC) && record[4..6] == [version, kind] && crc32c::crc32c(record) == sum;
     is_whole.then(|| &record[8..])
 }
 
-fn encode_token(token: Token) -> Vec<u8> {
-    let mut record = begin(1);
-    record.extend_from_slice(&token.fence.get().to_le_bytes());
-    record.extend_from_slice(&token.generation.to_le_bytes());
-    end(record)
-}
-
-fn decode_token(sector: &[u8]) -> Option<Token> {
-    let fields = open(sector, 1, 16)?;
-    Some(Token { fence: Fence::new(number(fields, 0)?), generation: number(fields, 8)? })
-}
-
 fn encode_hint(hint: Hint) -> Vec<u8> {
-    let mut record = begin(2);
+    let mut record = begin(HINT_VERSION, 2);
     for field in [u64::from(hint.number), hint.length, hint.rows, hint.begun_ms] {
         record.extend_from_slice(&field.to_le_bytes());
     }
@@ -215,20 +216,27 @@ fn encode_hint(hint: Hint) -> Vec<u8> {
 }
 
 fn decode_hint(sector: &[u8]) -> Option<Hint> {
-    let fields = open(sector, 2, 32)?;
+    let fields = open(sector, HINT_VERSION, 2, 32)?;
     let file = u32::try_from(number(fields, 0)?).ok()?;
     Some(Hint { number: file, length: number(fields, 8)?, rows: number(fields, 16)?, begun_ms: number(fields, 24)? })
 }
 
-fn number(fields: &[u8], at: usize) -> Option<u64> {
+pub(super) fn number(fields: &[u8], at: usize) -> Option<u64> {
     fields.get(at..)?.first_chunk::<8>().map(|bytes| u64::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::owner::Life;
 
     const WAIT: Duration = Duration::from_secs(10);
+
+    const END: CsvMark = CsvMark { file: 1, length: 0, rows: 0 };
+
+    fn claim(fence: u64) -> Claim {
+        Claim { holder: "somebody".into(), fence: Fence::new(fence), life: Life::new(1) }
+    }
 
     fn highest(path: &Path) -> u64 {
         Sidecar::open(path.to_owned()).unwrap().lock(WAIT).unwrap().token().unwrap().fence.get()
@@ -240,7 +248,7 @@ mod tests {
         let path = folder.path().join("x");
         let mut sidecar = Sidecar::open(path.clone()).unwrap();
         for fence in [3, 4, 9] {
-            sidecar.lock(WAIT).unwrap().admit(Fence::new(fence)).unwrap();
+            sidecar.lock(WAIT).unwrap().admit(&claim(fence), END).unwrap();
             assert_eq!(highest(&path), fence);
         }
         // The third token is in the sector of the first.
@@ -249,9 +257,9 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(highest(&path), 4);
         let mut sidecar = Sidecar::open(path.clone()).unwrap();
-        sidecar.lock(WAIT).unwrap().admit(Fence::new(10)).unwrap();
+        sidecar.lock(WAIT).unwrap().admit(&claim(10), END).unwrap();
         assert_eq!(highest(&path), 10);
-        let stale = sidecar.lock(WAIT).unwrap().check(Fence::new(9)).unwrap_err();
+        let stale = sidecar.lock(WAIT).unwrap().check(&claim(9)).unwrap_err();
         assert!(matches!(stale.kind(), ErrorKind::NotPrimary { .. }));
         assert!(stale.to_string().contains("token 9 is stale, because 10"), "{stale}");
     }
@@ -261,7 +269,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, [7; 3 * SECTOR]).unwrap();
-        let error = Sidecar::open(path).unwrap().lock(WAIT).unwrap().admit(Fence::new(1)).unwrap_err();
+        let error = Sidecar::open(path).unwrap().lock(WAIT).unwrap().admit(&claim(1), END).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
     }
 
@@ -272,7 +280,7 @@ mod tests {
         let mut sidecar = Sidecar::open(path.clone()).unwrap();
         let mut locked = sidecar.lock(WAIT).unwrap();
         assert_eq!(locked.hint().unwrap(), None);
-        locked.admit(Fence::new(1)).unwrap();
+        locked.admit(&claim(1), END).unwrap();
         let hint = Hint { number: 3, length: 1 << 40, rows: 77, begun_ms: 5 };
         locked.set_hint(hint).unwrap();
         assert_eq!(locked.hint().unwrap(), Some(hint));

@@ -10,7 +10,7 @@ use super::encode::{encode, header};
 use super::series::{CsvMark, Rows, Series, interrupted};
 use super::settings::CsvSettings;
 use crate::batch::BatchWriter;
-use crate::owner::Fence;
+use crate::owner::{Fence, Opening};
 
 /// The open CSV files of one key, written by this one writer: see the [module](super).
 pub struct CsvSink<T> {
@@ -28,14 +28,23 @@ impl<T> fmt::Debug for CsvSink<T> {
 }
 
 impl<T: Serialize + Send + Sync + 'static> CsvSink<T> {
-    /// Opens the files of a key and becomes the one that writes them. Others with a smaller token cannot any more.
+    /// Opens the files of a key for a program that is the only one to do so, and becomes the one that writes them. Others with
+    /// a smaller token cannot any more. An actor opens them by [`open_for`](CsvSink::open_for).
     ///
     /// # Errors
-    /// `NotPrimary` if they were opened with a larger token; `Invalid` if a setting cannot be; what keeps files from being
-    /// opened.
+    /// `NotPrimary` if they were opened with a larger token; `Fatal` if they are those of an actor; `Invalid` if a setting
+    /// cannot be; what keeps files from being opened.
     pub async fn open(settings: CsvSettings, key: impl Into<String>, fence: Fence) -> Result<Self> {
-        let (key, has_header) = (key.into(), settings.has_header);
-        let series = blocking(move || Series::open(settings, &key, fence)).await?;
+        Self::open_for(settings, Opening::new(key, fence)).await
+    }
+
+    /// Opens the files of the key of an opening for its holder, and for nobody else.
+    ///
+    /// # Errors
+    /// As [`open`](CsvSink::open); `Fatal` if they were opened by another holder, naming both.
+    pub async fn open_for(settings: CsvSettings, opening: Opening) -> Result<Self> {
+        let has_header = settings.has_header;
+        let series = blocking(move || Series::open(settings, &opening)).await?;
         let series = Arc::new(Mutex::new(series));
         Ok(Self { series, has_header, header: OnceLock::new(), rows: PhantomData })
     }
@@ -59,7 +68,7 @@ impl<T: Serialize + Send + Sync + 'static> CsvSink<T> {
     }
 
     /// [Appends](CsvSink::append) rows behind a place that [`end`](CsvSink::end) or an earlier call has returned. What is
-    /// behind it is removed first.
+    /// behind it is removed first, unless it was there before the [life](crate::owner::Life) of this holder began.
     ///
     /// A caller that keeps the place where it keeps what is to be written, and changes both in one commit, writes everything
     /// once: rows that a call has written whose outcome was not committed are removed when they are written again.

@@ -286,3 +286,37 @@ async fn settings_and_folders_that_cannot_be_are_named() {
     let error = CsvSink::<Event>::open(settings, "x", Fence::new(1)).await.unwrap_err();
     assert!(error.to_string().starts_with("cannot create the folder"), "{error}");
 }
+
+#[tokio::test]
+async fn numbers_that_a_series_does_not_reach_are_no_part_of_it_and_the_last_is_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let rotation = CsvRotation { rows_max: Some(1), ..CsvRotation::default() };
+    let settings = CsvSettings::in_folder(folder).with_rotation(rotation);
+    let sink = CsvSink::open(settings.clone(), "clicks", Fence::new(1)).await.unwrap();
+    let mark = sink.append(&events(0..1)).await.unwrap();
+    for stray in ["clicks-4294967295.csv", "clicks-7.csv", "clicks-+00009.csv"] {
+        fs::write(folder.join(stray), "id,text\n").unwrap();
+    }
+    for part in 1..3 {
+        let sink = CsvSink::open(settings.clone(), "clicks", Fence::new(1)).await.unwrap();
+        sink.append(&events(part..part + 1)).await.unwrap();
+    }
+    assert_eq!(read(folder, "clicks-000003.csv"), events(2..3));
+    // Back to the first: the strays are neither counted up to nor removed.
+    let sink = CsvSink::open(settings.clone(), "clicks", Fence::new(1)).await.unwrap();
+    sink.append_after(mark, &events(5..6)).await.unwrap();
+    assert_eq!(names(folder).len(), 5, "{:?}", names(folder));
+    assert_eq!(read(folder, "clicks-000002.csv"), events(5..6));
+    // One that could be of the series: it is written, and then there is no next one.
+    fs::write(folder.join("clicks-999999999.csv"), "id,text\n").unwrap();
+    let sink = CsvSink::open(settings, "clicks", Fence::new(1)).await.unwrap();
+    sink.append(&events(6..7)).await.unwrap();
+    let error = sink.append(&events(7..8)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Fatal);
+    assert!(error.to_string().contains("clicks-999999999.csv is the last"), "{error}");
+    // Moved away, as the error says: it goes on behind what is left.
+    fs::remove_file(folder.join("clicks-999999999.csv")).unwrap();
+    sink.append(&events(7..8)).await.unwrap();
+    assert_eq!(read(folder, "clicks-000003.csv"), events(7..8));
+}

@@ -53,9 +53,11 @@
 //!
 //! # Never by two
 //!
-//! The table `mainstay_fences` has a row for every owner: `resource text primary key, fence bigint, backend integer,
+//! The table `mainstay_fences` has a row for every owner, such as `event-rows("events")`, and every member of a pool, such as
+//! `event-rows.member("events/3")`: `resource text primary key, fence bigint, backend integer,
 //! backend_start timestamptz`. An opening ends the session of the one before, makes its fencing token the highest, and is
-//! refused if there is a higher one. A batch reads and locks that row in its own transaction, and writes nothing if the token is
+//! refused if it was seen, or a higher one. Two clusters that write to one database have different [services](Row::SERVICE), or
+//! tables of tokens ([`fenced_by`](PostgresTable::fenced_by)): by one name they would take each other for a predecessor. A batch reads and locks that row in its own transaction, and writes nothing if the token is
 //! not its own any more (`NotPrimary`). The lock makes a new opening wait until a batch that has begun is written or
 //! not, so that nothing is written by an older one after it.
 //!

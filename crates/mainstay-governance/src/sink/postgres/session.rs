@@ -7,13 +7,14 @@ use tokio_postgres::error::SqlState;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Config, Statement};
 
-use super::Row;
 use super::dial::Dial;
 use super::failure::{Certainty, failure};
 use super::link::{Link, Place};
 use super::statements::Names;
 use super::values::{Array, Column, copy_form, encode};
-use crate::owner::{Fence, Opening};
+use super::{PostgresTable, Row};
+use crate::owner::{Fence, Holder, Opening};
+use crate::pool::names;
 
 /// Where openings wait for each other that all want to make the table of the fencing tokens: an advisory lock of our own.
 const MAKING_FENCES: i64 = 0x6d61_696e_7374_6179;
@@ -63,11 +64,11 @@ impl PostgresSession {
     ) -> Result<Self> {
         let failed =
             |cause| failure(&format!("opening {} for {}", names.table, opening.key), cause, Certainty::Repeatable);
-        let resource = format!("{}/{}", R::SERVICE, opening.key);
+        let resource = resource::<R>(opening);
         let number = i64::try_from(opening.fence.get()).map_err(|_| {
             Error::fatal(format!("fencing token {} of {resource} is larger than a bigint", opening.fence))
         })?;
-        config.application_name(application_name(&resource, opening.fence));
+        config.application_name(application_name(&format!("{}/{}", R::SERVICE, opening.key), opening.fence));
         let link = Link::open(dial, config, place, failed).await?;
         let prepared = Prepared::by(&link.client, names, &resource, number, failed);
         let Prepared { is_raised, types, hold, highest, write } = link.drive(prepared).await?;
@@ -75,7 +76,7 @@ impl PostgresSession {
         let session = Self { link, resource, fence, number, types, hold, highest, write };
         let is_ready = async {
             if !is_raised {
-                return Err(session.stale().await);
+                return Err(session.seen().await);
             }
             // A batch of nothing: a right or a unique index that is missing is found out now.
             session.send(&encode::<R>(&session.types, &[])?, 0).await
@@ -166,6 +167,15 @@ impl PostgresSession {
         Ok(row.map(|row| Fence::new(row.get::<_, i64>(0).unsigned_abs())))
     }
 
+    /// Why the token cannot open: it, or a higher one, has been seen.
+    async fn seen(&self) -> Error {
+        match self.highest().await {
+            Err(error) => error,
+            Ok(Some(highest)) if self.fence <= highest => self.fence.stale(highest),
+            Ok(_) => self.forgotten(),
+        }
+    }
+
     /// Why the token is not the highest.
     async fn stale(&self) -> Error {
         match self.highest().await {
@@ -192,7 +202,7 @@ impl PostgresSession {
 
 /// What a session finds out and makes ready before its first batch.
 struct Prepared {
-    /// False if there is a newer token.
+    /// False if the token was seen, or a newer one.
     is_raised: bool,
     types: Vec<Type>,
     hold: Statement,
@@ -227,6 +237,15 @@ impl Prepared {
         };
         Ok(Self { is_raised, types, hold, highest, write })
     }
+}
+
+/// Whom a token belongs to. The owner of `orders/3` and member 3 of the pool `orders` have one key, and are two.
+fn resource<R: Row>(opening: &Opening) -> String {
+    let service = match opening.member {
+        None => R::SERVICE,
+        Some(_) => names::Names::<PostgresTable<R>>::MEMBER,
+    };
+    Holder::actor(service, &opening.key.as_str().into()).as_str().to_owned()
 }
 
 /// Ends what an older opening has left and takes its place; false if there is a newer one.

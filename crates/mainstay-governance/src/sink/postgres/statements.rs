@@ -52,13 +52,13 @@ impl Names {
         )
     }
 
-    /// Makes $2 the token of $1, unless there is a higher one: then there is no row. Waits for a batch that is being written
+    /// Makes $2 the token of $1, unless it was seen, or a higher one: then there is no row. Waits for a batch that is being written
     /// with the token before.
     pub(super) fn raise(&self) -> String {
         format!(
             "INSERT INTO {} AS f (resource, fence, backend, backend_start) SELECT $1, $2, pg_backend_pid(), (SELECT \
              a.backend_start FROM pg_stat_activity a WHERE a.pid = pg_backend_pid()) ON CONFLICT (resource) DO UPDATE SET \
-             fence = excluded.fence, backend = excluded.backend, backend_start = excluded.backend_start WHERE f.fence <= \
+             fence = excluded.fence, backend = excluded.backend, backend_start = excluded.backend_start WHERE f.fence < \
              excluded.fence RETURNING f.fence",
             self.fences
         )

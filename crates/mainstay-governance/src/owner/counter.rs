@@ -1,0 +1,51 @@
+use mainstay::{Error, Result};
+
+use crate::owner::{Fence, Life};
+
+/// What an actor has been told of the tokens outside, which may be more than it has on record itself: its state was deleted, or
+/// is that of a backup.
+///
+/// It tells the next token, which is to be committed before it is used. That is what keeps an owner whose time is over from
+/// getting ahead of its successor: it is told of the larger token, and can not commit one that is larger still.
+#[derive(Debug, Default)]
+pub(crate) struct Counter {
+    seen: Fence,
+}
+
+impl Counter {
+    /// Learns from an error of a resource, if it says what it remembers.
+    pub(crate) fn hear(&mut self, error: &Error) {
+        if let Some(seen) = Fence::remembered(error) {
+            self.seen = self.seen.max(seen);
+        }
+    }
+
+    /// The token of the next opening, and its life, after those on record. A new life begins with the first token, and when
+    /// what is on record is not all that was.
+    pub(crate) fn next(&self, fence: Fence, life: Life) -> Result<(Fence, Life)> {
+        let went_back = self.seen != Fence::NONE && self.seen >= fence;
+        let life = if life == Life::NONE || went_back { Life::draw() } else { life };
+        Ok((fence.max(self.seen).next()?, life))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_go_on_from_the_larger_of_both_and_a_life_ends_with_the_record() {
+        let mut counter = Counter::default();
+        let (fence, life) = counter.next(Fence::NONE, Life::NONE).unwrap();
+        assert!(fence == Fence::new(1) && life != Life::NONE);
+        assert_eq!(counter.next(fence, life).unwrap(), (Fence::new(2), life));
+        counter.hear(&Error::invalid("says nothing"));
+        counter.hear(&fence.stale(Fence::new(200)));
+        counter.hear(&fence.stale(Fence::new(100)));
+        let (jumped, anew) = counter.next(fence, life).unwrap();
+        assert!(jumped == Fence::new(201) && anew != life);
+        assert_eq!(counter.next(jumped, anew).unwrap(), (Fence::new(202), anew), "once");
+        counter.hear(&fence.stale(Fence::new(u64::MAX)));
+        assert!(counter.next(fence, life).is_err());
+    }
+}

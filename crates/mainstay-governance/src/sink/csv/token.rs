@@ -1,0 +1,120 @@
+use super::series::CsvMark;
+use super::sidecar::{begin, end, number, open};
+use crate::owner::{Claim, Fence, Holder, Life};
+
+/// The kind of the record.
+const KIND: u8 = 1;
+
+/// The version of the record. The first had a token and a generation only.
+const VERSION: u8 = 2;
+
+/// How many bytes the fields of a record have, in the first version and in this one.
+const FIELDS_V1: usize = 16;
+const FIELDS: usize = 50 + Holder::BYTES_MAX;
+
+/// Who may write, as a sector of the sidecar has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) fence: Fence,
+    /// Which of two sectors is the newer one.
+    pub(super) generation: u64,
+    /// Whose token it is; not known of one that was written by the first version.
+    pub(super) owner: Option<(Holder, Life)>,
+    /// Where the rows ended when the life of the token began. What is before is not to be cut off by it.
+    pub(super) floor: Option<CsvMark>,
+}
+
+impl Token {
+    /// That of files that nobody has opened.
+    pub(super) fn none() -> Self {
+        Self { fence: Fence::NONE, generation: 0, owner: None, floor: None }
+    }
+
+    /// What it remembers. What it does not is taken to be as whoever asks would have it.
+    pub(super) fn claim(&self, asking: &Claim) -> Option<Claim> {
+        if self.fence == Fence::NONE {
+            return None;
+        }
+        let (holder, life) = self.owner.clone().unwrap_or_else(|| (asking.holder.clone(), asking.life));
+        Some(Claim { holder, fence: self.fence, life })
+    }
+
+    /// The one after it, by whoever may be, when the rows end there.
+    pub(super) fn next(&self, claim: &Claim, end: CsvMark) -> Self {
+        let goes_on = self.owner.as_ref().is_none_or(|(_, life)| *life == claim.life);
+        Self {
+            fence: claim.fence,
+            generation: self.generation.saturating_add(1),
+            owner: Some((claim.holder.clone(), claim.life)),
+            floor: if goes_on { self.floor } else { Some(end) },
+        }
+    }
+
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let mut record = begin(VERSION, KIND);
+        let (holder, life) = self.owner.as_ref().map_or(("", Life::NONE), |(holder, life)| (holder.as_str(), *life));
+        // No file has the number 0.
+        let floor = self.floor.unwrap_or(CsvMark { file: 0, length: 0, rows: 0 });
+        let numbers = [self.fence.get(), self.generation, life.get(), u64::from(floor.file), floor.length, floor.rows];
+        for field in numbers {
+            record.extend_from_slice(&field.to_le_bytes());
+        }
+        // A holder is short enough by its type.
+        record.extend_from_slice(&(holder.len() as u16).to_le_bytes());
+        record.extend_from_slice(holder.as_bytes());
+        record.resize(8 + FIELDS, 0);
+        end(record)
+    }
+
+    pub(super) fn decode(sector: &[u8]) -> Option<Self> {
+        if let Some(fields) = open(sector, 1, KIND, FIELDS_V1) {
+            let (fence, generation) = (Fence::new(number(fields, 0)?), number(fields, 8)?);
+            return Some(Self { fence, generation, owner: None, floor: None });
+        }
+        let fields = open(sector, VERSION, KIND, FIELDS)?;
+        let file = u32::try_from(number(fields, 24)?).ok()?;
+        let floor = CsvMark { file, length: number(fields, 32)?, rows: number(fields, 40)? };
+        let length = usize::from(u16::from_le_bytes(*fields.get(48..)?.first_chunk()?));
+        let holder = std::str::from_utf8(fields.get(50..50 + length)?).ok()?;
+        Some(Self {
+            fence: Fence::new(number(fields, 0)?),
+            generation: number(fields, 8)?,
+            owner: Some((Holder::from(holder), Life::new(number(fields, 16)?))),
+            floor: (file > 0).then_some(floor),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_read_as_it_was_written_and_not_when_it_is_torn() {
+        let holder = Holder::from("ä".repeat(300));
+        for floor in [None, Some(CsvMark { file: 3, length: 1 << 40, rows: 9 })] {
+            let owner = Some((holder.clone(), Life::new(u64::MAX)));
+            let token = Token { fence: Fence::new(7), generation: 2, owner, floor };
+            let sector = token.encode();
+            assert_eq!(sector.len(), 512);
+            assert_eq!(Token::decode(&sector), Some(token));
+            for place in 0..8 + FIELDS + 4 {
+                let mut torn = sector.clone();
+                torn[place] ^= 1;
+                assert_eq!(Token::decode(&torn), None, "{place}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_version_is_read_and_belongs_to_whoever_comes() {
+        let mut record = begin(1, KIND);
+        record.extend_from_slice(&7_u64.to_le_bytes());
+        record.extend_from_slice(&3_u64.to_le_bytes());
+        let token = Token::decode(&end(record)).unwrap();
+        assert_eq!((token.fence, token.generation, &token.owner), (Fence::new(7), 3, &None));
+        let asking = Claim { holder: "somebody".into(), fence: Fence::new(8), life: Life::new(1) };
+        assert_eq!(token.claim(&asking).unwrap(), Claim { fence: Fence::new(7), ..asking.clone() });
+        assert_eq!(token.next(&asking, CsvMark { file: 1, length: 5, rows: 1 }).floor, None);
+    }
+}
