@@ -236,7 +236,6 @@ fn open_store(
         owner: Bytes::from(format!("{} of {}", set, options.node)),
         // A log that was cut is worth nothing without the file: an empty one must not take its place.
         mode: if log.first() > 0 { OpenMode::Existing } else { options.store.mode },
-        ..options.store.clone()
     };
     let store = match DiskStore::open(disk, &path, options) {
         Err(missing) if missing.kind() == ErrorKind::NotFound => {
