@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ErrorKind, Level};
 use mainstay_replica::Partition;
-use mainstay_state::{Dictionary, StateManager};
+use mainstay_state::{Dictionary, StateManager, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use support::{TestNode, stored_keys};
 
@@ -342,4 +342,56 @@ async fn what_has_expired_leaves_nothing_to_what_takes_its_place() {
         }
         node.host.stop().await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_one_transaction_can_take_is_removed_with_several() {
+    for level in IN_MEMORY {
+        let node = TestNode::start_small().await;
+        let state = node.state(level).await;
+        let partition = node.partition(level, 7).await;
+        let texts: Dictionary<u8, String> = state.collection("texts").await.unwrap();
+        let large = "x".repeat(VALUE_BYTES_MAX - 16);
+        assert!(5 * large.len() > TRANSACTION_BYTES_MAX);
+        for key in 0..5 {
+            let mut tx = state.begin();
+            texts.set_with_ttl(&mut tx, key, large.clone(), SECOND).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let ages: Ages = state.collection("ages").await.unwrap();
+        set(&state, &ages, "behind them", 1, Some(SECOND)).await;
+        time::sleep(SECOND + SWEEP).await;
+        assert_eq!(stored(&partition), (0, 0), "{level:?}");
+        node.host.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_removed_is_in_nobodys_way() {
+    with_ages(async |state, ages, partition| {
+        // So many that they are looked at first, each time.
+        let others: Ages = state.collection("others").await.unwrap();
+        let (mut tx, mut holder) = (state.begin(), state.begin());
+        for number in 0..300u32 {
+            ages.set_with_ttl(&mut tx, format!("locked {number}"), 1, SECOND).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        for number in 0..300u32 {
+            ages.get(&mut holder, &format!("locked {number}")).await.unwrap().unwrap();
+        }
+        // As a later build may write one.
+        let mut batch = partition.batch();
+        let (unknown, place) =
+            ([&[ENTRIES, 0, 0, 0, 1][..], b"key"].concat(), [&[EXPIRIES, 0, 0, 0, 1][..], &[0; 8], b"key"].concat());
+        batch.put(&unknown, &[0x77]).put(&place, &[]);
+        partition.commit(batch).await.unwrap();
+        set(&state, &others, "free", 1, Some(SECOND)).await;
+        time::sleep(SECOND + SWEEP).await;
+        assert_eq!(stored(&partition), (301, 301));
+        assert!(!stored_keys(&partition).iter().any(|key| key.ends_with(b"free")));
+        drop(holder);
+        time::sleep(SWEEP).await;
+        assert_eq!(stored(&partition), (1, 1));
+    })
+    .await;
 }
