@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 
-use mainstay_core::time::Duration;
+use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, Result, task};
 use mainstay_state::{Attempt, Collection, Deadlock, Dictionary, LockTimeout, StateManager, StateOptions};
 use support::{LEVELS, TestNode, on_every_level};
@@ -311,4 +311,39 @@ async fn a_partitions_state_is_open_once() {
         node.state(level).await;
     }
     node.host.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_has_one_time_limit_however_many_locks_it_takes() {
+    const LIMIT: Duration = Duration::from_secs(2);
+    let node = TestNode::start_small().await;
+    let state = node.state(Level::None).await;
+    let counts = counts(&state).await;
+    let mut tx = state.begin();
+    counts.add(&mut tx, "there".into(), 1).await.unwrap();
+    tx.commit().await.unwrap();
+    for (operation, key) in [("add", "new"), ("try_add", "new"), ("get_or_add", "new"), ("compare_and_set", "there")] {
+        let (mut reader, mut writer, mut tx) = (state.begin(), state.begin(), state.begin());
+        counts.get(&mut reader, key).await.unwrap();
+        counts.get_for_update(&mut writer, key).await.unwrap();
+        let begun = time::now();
+        // It waits for the writer first, for a part of its time, and then for the reader.
+        let operate = async {
+            let tx = tx.within(LIMIT);
+            match operation {
+                "add" => counts.add(tx, key.into(), 2).await,
+                "try_add" => counts.try_add(tx, key.into(), 2).await.map(drop),
+                "get_or_add" => counts.get_or_add(tx, key.into(), || 2).await.map(drop),
+                _ => counts.compare_and_set(tx, key.into(), &1, 2).await.map(drop),
+            }
+        };
+        let let_go = async {
+            time::sleep(LIMIT / 2).await;
+            drop(writer);
+        };
+        let (outcome, ()) = tokio::join!(operate, let_go);
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Timeout, "{operation}");
+        let spent = time::now() - begun;
+        assert!(spent >= LIMIT && spent < LIMIT + LIMIT / 4, "{operation}: {spent:?}");
+    }
 }

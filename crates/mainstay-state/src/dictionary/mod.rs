@@ -272,7 +272,7 @@ where
         if now.as_deref() != Some(expected) {
             return Ok(false);
         }
-        self.lock(tx, &key, LockMode::Exclusive).await?;
+        self.strengthen(tx, &key).await?;
         self.put(tx, key, before, Arc::new(value), None)?;
         Ok(true)
     }
@@ -333,6 +333,11 @@ where
         self.handle.enter(tx, LockMode::Shared).await?;
         tx.lock(key, mode, || self.handle.name_of(key)).await
     }
+    /// Takes a key that is locked for an update for oneself, as part of the same operation and within its time limit.
+    async fn strengthen(&self, tx: &mut Transaction, key: &Key) -> Result<()> {
+        tx.lock(key, LockMode::Exclusive, || self.handle.name_of(key)).await
+    }
+
 
     async fn read(&self, tx: &mut Transaction, key: Key, mode: LockMode) -> Result<Option<Arc<V>>> {
         self.lock(tx, &key, mode).await?;
@@ -361,7 +366,7 @@ where
         if before.live().is_some() {
             return Ok(before.0);
         }
-        self.lock(tx, key, LockMode::Exclusive).await?;
+        self.strengthen(tx, key).await?;
         self.put(tx, key.clone(), before, Arc::new(value()), None)?;
         Ok(None)
     }
