@@ -33,7 +33,7 @@ impl Future for Committing {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(commit) = &mut self.on_its_way else { return Poll::Pending };
         let outcome = std::task::ready!(commit.outcome.as_mut().poll(cx));
-        commit.transaction.conclude(outcome.is_ok());
+        commit.transaction.land(&outcome);
         self.on_its_way = None;
         Poll::Ready(outcome)
     }
@@ -48,7 +48,7 @@ impl Drop for Committing {
             task::spawn(async move {
                 let OnItsWay { mut transaction, outcome } = *commit;
                 let outcome = outcome.await;
-                transaction.conclude(outcome.is_ok());
+                transaction.land(&outcome);
             });
         }
     }

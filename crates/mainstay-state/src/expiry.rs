@@ -16,7 +16,8 @@ use crate::transaction::{Ending, Transaction};
 
 /// How many entries are removed with one commit.
 const REMOVED_AT_ONCE_MAX: usize = 256;
-/// How long to wait before those are tried again that somebody has locked, and after a failed commit.
+/// How long to wait before those are tried again that somebody has locked, after a failed commit, and while this is not the
+/// primary.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long to wait at most before looking again: the wall clock may be set.
 const LOOK_PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -74,13 +75,15 @@ impl Drop for Shared {
     }
 }
 
-/// Removes what has expired until the state is closed, or another one is primary.
+/// Removes what has expired until the state is closed, or there is another epoch.
 async fn run(shared: Weak<Shared>, running: Running) {
     loop {
         let Some(state) = shared.upgrade().map(|shared| StateManager { shared }) else { return };
         let pause = match sweep(&state).await {
             Ok(pause) => pause,
-            Err(error) if matches!(error.kind(), ErrorKind::NotPrimary { .. } | ErrorKind::OutcomeUnknown) => return,
+            Err(_) if state.shared.is_over() => return,
+            // The same primary may go on.
+            Err(error) if matches!(error.kind(), ErrorKind::NotPrimary { .. }) => RETRY_PAUSE,
             Err(error) => {
                 tracing::warn!(partition = %state.shared.partition.id(), %error, "expired entries could not be removed");
                 RETRY_PAUSE

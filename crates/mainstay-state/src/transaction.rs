@@ -11,6 +11,7 @@ use crate::entry::{Entry, Value};
 use crate::expiry::Expires;
 use crate::lock::{LockMode, LockOwner, TransactionId};
 use crate::manager::Shared;
+use crate::tenure::Tenure;
 use crate::writes::Writes;
 
 /// Changes of any number of collections of one partition that are committed together or not at all.
@@ -114,19 +115,21 @@ impl Transaction {
     pub(crate) fn commit_in_time(mut self) -> Committing {
         let partition = self.shared().partition.clone();
         let mut batch = partition.batch();
-        let filled = self.fill(&mut batch);
+        let underway = self.shared().tenure.begin_commit().ok_or_else(|| Tenure::refusal(&partition));
+        let filled = underway.and_then(|underway| self.fill(&mut batch).map(|()| underway));
         #[cfg(feature = "planted-bugs")]
         if crate::planted::is_planted(crate::planted::PlantedBug::ReleaseBeforeCommit) {
             self.locks.release_all();
         }
         let outcome = Box::pin(async move {
-            filled?;
+            let _underway = filled?;
             partition.commit(batch).await
         });
         Committing::new(self, outcome)
     }
 
     fn commit_locally(&mut self) -> Result<SequenceNumber> {
+        self.shared().check()?;
         let mut batch = self.shared().partition.batch();
         self.fill(&mut batch)?;
         self.shared().partition.commit_at_once(batch)
@@ -158,6 +161,15 @@ impl Transaction {
     /// Undoes the changes and releases the locks, as dropping the transaction does.
     pub fn abort(self) {
         drop(self);
+    }
+
+    /// Ends the transaction with the outcome of its commit.
+    pub(crate) fn land(&mut self, outcome: &Result<SequenceNumber>) {
+        if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutcomeUnknown) {
+            // Before others get the locks: what they would find in memory may not be what is committed.
+            self.shared().tenure.end();
+        }
+        self.conclude(outcome.is_ok());
     }
 
     /// Ends the transaction with what became of its changes.

@@ -55,6 +55,7 @@ impl CommitFaults {
 pub(crate) struct ActorActivation<T: Actor> {
     hall: Arc<Hall<T>>,
     opened: Arc<Opened>,
+    store: ActorStore,
     tasks: Tasks,
     /// What fires reminders.
     alarm: Tasks,
@@ -68,11 +69,11 @@ impl<T: Actor> ActorActivation<T> {
         if store.epoch() != place.epoch {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
-        let hall = Hall::<T>::open(HallCore::new(place, store, scope.clone(), T::REMINDABLE.is_some()));
+        let hall = Hall::<T>::open(HallCore::new(place, store.clone(), scope.clone(), T::REMINDABLE.is_some()));
         let alarm = Tasks(Scope::new());
         Alarm::start(&hall, &alarm.0);
         let opened = Arc::new(Opened { tenant: Tenant::Actors(hall.clone()), scope });
-        Ok(Box::new(Self { hall, opened, tasks, alarm }))
+        Ok(Box::new(Self { hall, opened, store, tasks, alarm }))
     }
 }
 
@@ -81,9 +82,14 @@ impl<T: Actor> Activation for ActorActivation<T> {
         self.opened.clone()
     }
 
+    fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let store = self.store.clone();
+        Box::pin(async move { store.closed().await })
+    }
+
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let Self { hall, tasks, alarm, .. } = &*self;
+            let Self { hall, store, tasks, alarm, .. } = &*self;
             // Nothing begins any more. What is due stays in the store, and the turns that have begun go on.
             alarm.0.stop();
             alarm.0.ended().await;
@@ -96,6 +102,8 @@ impl<T: Actor> Activation for ActorActivation<T> {
                     "turns have not ended within the grace period and are dropped"
                 );
             }
+            // Nothing is on its way any more when the next one opens.
+            _ = time::timeout(grace, store.close()).await;
             tasks.0.stop();
             tasks.0.ended().await;
         })

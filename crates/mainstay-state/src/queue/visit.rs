@@ -129,6 +129,7 @@ impl<'a> Wait<'a> {
                 signal = std::future::poll_fn(|context| known.line.poll(self.ask, self.ticket, context)) => signal,
                 // Items may have come of which nobody could tell, or none will ever come again.
                 Ok(()) = standing.changed() => Signal::Called,
+                () = shared.tenure.ended() => Signal::Called,
             };
             if signal == Signal::Granted {
                 return Ok(());
