@@ -261,6 +261,11 @@ pub(crate) fn list(snapshot: &Snapshot) -> Result<Vec<CollectionInfo>> {
     Ok(found)
 }
 
+/// The collection that a record is of; `None` if this build cannot read it.
+pub(crate) fn id_of(record: &[u8]) -> Option<CollectionId> {
+    decode("", record).ok().map(|record| CollectionId(record.id))
+}
+
 /// Refuses what cannot be the name of a collection or a gate.
 pub(crate) fn check_name(of: &str, name: &str) -> Result<()> {
     if name.is_empty() {
