@@ -191,7 +191,7 @@ enum Removal {
 /// Notes in a transaction that an entry is removed, by its place.
 fn remove_one(tx: &mut Transaction, place: &[u8]) -> Result<Removal> {
     let Some((at, key)) = layout::parse_expiry(place) else {
-        tx.put_record(Key::from(place), None);
+        tx.put_record(Key::from(place), None)?;
         return Ok(Removal::Noted);
     };
     // The key was made of an entry's prefix.
@@ -202,7 +202,7 @@ fn remove_one(tx: &mut Transaction, place: &[u8]) -> Result<Removal> {
     match tx.opaque_entry(&key)? {
         Some(stored) if stored.expires() == Some(at) => tx.writes.put(key, Some(stored), None)?,
         // It was replaced, or removed.
-        _ => tx.put_record(Key::from(place), None),
+        _ => tx.put_record(Key::from(place), None)?,
     }
     Ok(Removal::Noted)
 }

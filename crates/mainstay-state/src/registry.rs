@@ -201,7 +201,7 @@ pub(crate) async fn open(
         return Ok(shared.registry.known(name, &record, LIVE));
     }
     let record = Record { id: next_id(tx).await?, kind, key, value };
-    tx.put_record(place, Some(encode(&record)?));
+    tx.put_record(place, Some(encode(&record)?))?;
     let known = shared.registry.known(name, &record, tx.id().0);
     // Others who get hold of the handle wait until it is known whether the collection comes to be.
     tx.lock_collection(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
@@ -223,7 +223,7 @@ async fn next_id(tx: &mut Transaction) -> Result<u32> {
         return Err(Error::new(ErrorKind::TooLarge, "a partition cannot have had more than 4294967295 collections"));
     };
     tx.shared().registry.unused.store(next, Ordering::Release);
-    tx.put_record(place, Some(Bytes::copy_from_slice(&next.to_be_bytes())));
+    tx.put_record(place, Some(Bytes::copy_from_slice(&next.to_be_bytes())))?;
     Ok(id)
 }
 
@@ -239,8 +239,7 @@ pub(crate) async fn drop_collection(tx: &mut Transaction, name: &str) -> Result<
     let record = decode(name, &bytes)?;
     let known = tx.shared().registry.known(name, &record, LIVE);
     tx.lock_collection(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
-    tx.put_record(place, None);
-    tx.writes.clear(known.id);
+    tx.writes.drop_collection(known.id, place)?;
     // What the same transaction has created is gone either way.
     let if_undone = if known.life.load(Ordering::Acquire) == tx.id().0 { GONE } else { LIVE };
     known.life.store(DROPPED | tx.id().0, Ordering::Release);

@@ -337,8 +337,8 @@ impl Transaction {
         }
     }
 
-    pub(crate) fn put_record(&mut self, key: Key, record: Option<Bytes>) {
-        self.writes.put_record(key, record);
+    pub(crate) fn put_record(&mut self, key: Key, record: Option<Bytes>) -> Result<()> {
+        self.writes.put_record(key, record)
     }
 
     /// The state that enumerations and counts of this transaction see, and the moment it was taken, by which entries

@@ -9,7 +9,9 @@ use std::task::Poll;
 
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, Result, task};
-use mainstay_state::{Attempt, Collection, Deadlock, Dictionary, LockTimeout, StateManager, StateOptions};
+use mainstay_state::{
+    Attempt, Collection, Deadlock, Dictionary, LockTimeout, Queue, StateManager, StateOptions, TRANSACTION_BYTES_MAX,
+};
 use support::{LEVELS, TestNode, on_every_level};
 
 type Counts = Dictionary<String, u64>;
@@ -346,4 +348,65 @@ async fn an_operation_has_one_time_limit_however_many_locks_it_takes() {
         let spent = time::now() - begun;
         assert!(spent >= LIMIT && spent < LIMIT + LIMIT / 4, "{operation}: {spent:?}");
     }
+}
+
+#[tokio::test]
+async fn what_a_transaction_writes_counts_and_not_how_often() {
+    on_every_level(async |state| {
+        let texts: Dictionary<u32, String> = state.collection("texts").await.unwrap();
+        let jobs: Queue<String> = state.collection("jobs").await.unwrap();
+        let long = || "x".repeat(16 << 10);
+        // More of it than a transaction may write, if each were counted.
+        let times = TRANSACTION_BYTES_MAX / long().len() + 10;
+        let mut tx = state.begin();
+        texts.set(&mut tx, 0, long()).await.unwrap();
+        for _ in 0..times {
+            texts.update(&mut tx, &0, |text| text.replace_range(..1, "y")).await.unwrap();
+            texts.add(&mut tx, 1, long()).await.unwrap();
+            texts.remove(&mut tx, &1).await.unwrap();
+            jobs.enqueue(&mut tx, long()).await.unwrap();
+            jobs.try_dequeue(&mut tx).await.unwrap().unwrap();
+        }
+        for round in 0..3 {
+            for key in 0..times as u32 / 2 {
+                texts.set(&mut tx, key, long()).await.unwrap();
+            }
+            if round < 2 {
+                texts.clear(&mut tx).await.unwrap();
+            }
+        }
+        tx.commit().await.unwrap();
+        assert_eq!(texts.len(&mut state.begin()).await.unwrap(), times as u64 / 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_an_operation_admits_can_be_committed() {
+    on_every_level(async |state| {
+        let texts: Dictionary<String, u8> = state.collection("texts").await.unwrap();
+        let key = |number: usize| format!("{number:04000}");
+        let ttl = Duration::from_secs(3600);
+        let mut tx = state.begin();
+        let mut count = 0;
+        // With a time to live, a key is stored twice, and removed once where it had one before.
+        for round in 0..2 {
+            for number in 0..4000 {
+                match texts.set_with_ttl(&mut tx, key(number), round, ttl * u32::from(round + 1)).await {
+                    Ok(()) => {}
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::TooLarge);
+                        assert!(error.to_string().contains("TRANSACTION_BYTES_MAX"), "{error}");
+                        tx.commit().await.unwrap();
+                        tx = state.begin();
+                        texts.set_with_ttl(&mut tx, key(number), round, ttl * u32::from(round + 1)).await.unwrap();
+                        count += 1;
+                    }
+                }
+            }
+        }
+        tx.commit().await.unwrap();
+        assert!(count >= 3, "{count}");
+    })
+    .await;
 }

@@ -313,8 +313,7 @@ where
     /// As [`get`](Dictionary::get).
     pub async fn clear(&self, tx: &mut Transaction) -> Result<()> {
         self.handle.enter(tx, LockMode::Exclusive).await?;
-        tx.writes.clear(self.handle.known.id);
-        Ok(())
+        tx.writes.clear(self.handle.known.id)
     }
 
     /// A key as it is stored.
@@ -333,11 +332,11 @@ where
         self.handle.enter(tx, LockMode::Shared).await?;
         tx.lock(key, mode, || self.handle.name_of(key)).await
     }
+
     /// Takes a key that is locked for an update for oneself, as part of the same operation and within its time limit.
     async fn strengthen(&self, tx: &mut Transaction, key: &Key) -> Result<()> {
         tx.lock(key, LockMode::Exclusive, || self.handle.name_of(key)).await
     }
-
 
     async fn read(&self, tx: &mut Transaction, key: Key, mode: LockMode) -> Result<Option<Arc<V>>> {
         self.lock(tx, &key, mode).await?;
