@@ -305,7 +305,11 @@ impl Transaction {
             return Ok(Some(entry));
         }
         let Some(raw) = shared.partition.get(key)? else { return Ok(None) };
-        let entry = Entry::decode::<V>(raw)?;
+        // Of what has expired nobody wants the value.
+        let entry = Entry::decode::<V>(raw.clone()).or_else(|error| match Entry::opaque(raw) {
+            Ok(entry) if !entry.is_live() => Ok(entry),
+            _ => Err(error),
+        })?;
         shared.cache.put(key.clone(), entry.clone());
         Ok(Some(entry))
     }

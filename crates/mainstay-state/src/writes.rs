@@ -42,9 +42,16 @@ pub(crate) struct Write {
     pub(crate) new: Option<Entry>,
 }
 
+impl Write {
+    /// It was not there before, and is not there now. Whoever enumerates an older snapshot has to know all the same.
+    fn is_nothing(&self) -> bool {
+        self.old.is_none() && self.new.is_none()
+    }
+}
+
 impl Writes {
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        (self.entries.is_empty() || self.entries.iter().all(|(_, write)| write.is_nothing()))
             && self.others.as_ref().is_none_or(|others| {
                 others.records.is_empty() && others.items.values().all(VecDeque::is_empty) && others.cleared.is_empty()
             })
@@ -208,7 +215,7 @@ impl Writes {
                 None => batch.delete(key),
             };
         }
-        for (key, write) in self.entries.iter() {
+        for (key, write) in self.entries.iter().filter(|(_, write)| !write.is_nothing()) {
             let (old, new) = (write.old.as_ref(), write.new.as_ref());
             let expires = new.and_then(Entry::expires);
             if let Some(at) = old.and_then(Entry::expires)
@@ -216,7 +223,8 @@ impl Writes {
             {
                 batch.delete(&layout::expiry(at, key));
             }
-            if let Some(old) = old.filter(|_| history) {
+            // What had expired was there for nobody, and so nothing that could be replaced.
+            if let Some(old) = old.filter(|old| history && (new.is_none() || old.is_live())) {
                 batch.note(&old.raw()?);
             }
             match new {
@@ -271,7 +279,7 @@ impl Writes {
     }
 }
 
-/// What a batch has besides the bytes of keys and values, for each.
+/// What a batch has besides the bytes of keys and values, for each of its writes.
 const OPERATION_OVERHEAD_BYTES: usize = 32;
 /// What the removal of all entries of a collection has in a batch.
 const CLEAR_BYTES: usize = 4 * OPERATION_OVERHEAD_BYTES;

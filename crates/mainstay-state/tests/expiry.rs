@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ErrorKind, Level};
 use mainstay_replica::Partition;
-use mainstay_state::{Dictionary, StateManager, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
+use mainstay_state::{Change, Dictionary, StateManager, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use support::{TestNode, stored_keys};
 
@@ -305,6 +305,15 @@ mod later {
     }
 }
 
+/// One that cannot read what the others write.
+mod strict {
+    #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+    pub struct Session {
+        pub user: String,
+        pub age: u32,
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Session {
     user: String,
@@ -394,4 +403,69 @@ async fn what_cannot_be_removed_is_in_nobodys_way() {
         assert_eq!(stored(&partition), (1, 1));
     })
     .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_expired_is_no_old_value_for_those_who_watch() {
+    with_ages(async |state, ages, _| {
+        let mut watch = ages.watch().await.unwrap();
+        let mut holder = state.begin();
+        set(&state, &ages, "added", 1, Some(SECOND)).await;
+        set(&state, &ages, "swept", 1, Some(SECOND)).await;
+        for key in ["added", "swept"] {
+            ages.get(&mut holder, key).await.unwrap().unwrap();
+            watch.next().await.unwrap();
+        }
+        tokio::time::advance(SECOND).await;
+        drop(holder);
+        let mut tx = state.begin();
+        ages.add(&mut tx, "added".into(), 2).await.unwrap();
+        tx.commit().await.unwrap();
+        let added = Change::Set { key: "added".to_owned(), old: None, new: Arc::new(2) };
+        assert_eq!(watch.next().await.unwrap().changes, [added]);
+        // Whoever keeps a copy hears of the one whose time has come, and of what value that was.
+        let swept = Change::Removed { key: "swept".to_owned(), old: Some(Arc::new(1)) };
+        assert_eq!(watch.next().await.unwrap().changes, [swept]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_expired_need_not_be_readable() {
+    for level in IN_MEMORY {
+        let node = TestNode::start_small().await;
+        let state = node.state(level).await;
+        let sessions: Dictionary<u8, Session> = state.collection("sessions").await.unwrap();
+        let mut tx = state.begin();
+        for key in 0..6 {
+            sessions.set_with_ttl(&mut tx, key, Session { user: "anna".into() }, SECOND).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        drop((sessions, state));
+        // What is opened again knows nothing of what was read before.
+        let state = node.state(level).await;
+        let strict: Dictionary<u8, strict::Session> = state.collection("sessions").await.unwrap();
+        let mut holder = state.begin();
+        for key in 0..6 {
+            // Nobody removes what is locked.
+            assert_eq!(strict.get(&mut holder, &key).await.unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        tokio::time::advance(SECOND).await;
+        drop(holder);
+        let bert = || strict::Session { user: "bert".into(), age: 1 };
+        let mut tx = state.begin();
+        assert_eq!(strict.get(&mut tx, &0).await.unwrap(), None);
+        assert_eq!(strict.multi_get(&mut tx, [&0, &1]).await.unwrap(), [None, None]);
+        assert!(!strict.contains(&mut tx, &1).await.unwrap());
+        strict.add(&mut tx, 2, bert()).await.unwrap();
+        strict.set(&mut tx, 3, bert()).await.unwrap();
+        assert_eq!(strict.update(&mut tx, &4, |_| panic!("it is not there")).await.unwrap(), None);
+        assert!(!strict.compare_and_set(&mut tx, 5, &bert(), bert()).await.unwrap());
+        tx.commit().await.unwrap();
+        for key in [2, 3] {
+            assert_eq!(strict.get(&mut state.begin(), &key).await.unwrap().as_deref(), Some(&bert()));
+        }
+        drop((strict, state));
+        node.host.stop().await;
+    }
 }

@@ -413,6 +413,29 @@ async fn the_end_of_one_is_not_that_of_the_next_of_its_name() {
     node.host.stop().await;
 }
 
+#[tokio::test]
+async fn what_comes_and_goes_in_one_transaction_is_not_shown() {
+    on_every_level(async |state| {
+        let ages = ages(&state).await;
+        let mut watch = ages.watch().await.unwrap();
+        set(&state, &ages, "anna", 1).await;
+        let mut tx = state.begin();
+        ages.add(&mut tx, "bert".into(), 2).await.unwrap();
+        ages.remove(&mut tx, "bert").await.unwrap();
+        assert!(!ages.contains(&mut tx, "bert").await.unwrap());
+        tx.commit().await.unwrap();
+        let mut tx = state.begin();
+        ages.add(&mut tx, "bert".into(), 2).await.unwrap();
+        ages.remove(&mut tx, "bert").await.unwrap();
+        ages.add(&mut tx, "carl".into(), 3).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", None, 1)]);
+        assert_eq!(watch.next().await.unwrap().changes, [was_set("carl", None, 3)]);
+        assert_eq!(ages.len(&mut state.begin()).await.unwrap(), 2);
+    })
+    .await;
+}
+
 /// The first watch of a set of level none, while others of the set commit all the time.
 #[test]
 fn the_first_watch_opens_while_others_commit() {
