@@ -104,11 +104,13 @@ impl Known {
         match self.life.load(Ordering::Acquire) {
             LIVE => Ok(()),
             creator if creator == user.0 => Ok(()),
-            // Who drops it is refused at once. Others wait for its lock, and are told what became of it.
+            // Who drops it is refused at once.
             life if life == GONE || life == DROPPED | user.0 => Err(Error::new(
                 ErrorKind::NotFound,
                 format!("{self} does not exist: it was dropped, or never committed; open it again"),
             )),
+            // Others wait for its lock, and are told what became of it.
+            life if life & DROPPED != 0 => Ok(()),
             creator => Err(Error::new(
                 ErrorKind::Retry,
                 format!("{self} is being created by {}, which has not ended: try again", TransactionId(creator)),
@@ -186,10 +188,12 @@ pub(crate) async fn open(
     tx.start_operation();
     let place = layout::registry(name);
     let what = || format!("the name of {kind} {name:?}");
-    tx.lock(&place, LockMode::Shared, what).await?;
+    // Two who both share a name could not both go on to create it. So whoever does not see it yet takes the lock for an update,
+    // which only one has; whether it is there is certain when it is locked.
+    let seems_there = tx.record(&place)?.is_some();
+    tx.lock(&place, if seems_there { LockMode::Shared } else { LockMode::Update }, what).await?;
     let mut found = tx.record(&place)?;
     if found.is_none() {
-        // Not by turning the shared lock into an exclusive one, which two at once could not.
         tx.lock(&place, LockMode::Update, what).await?;
         tx.lock(&place, LockMode::Exclusive, what).await?;
         found = tx.record(&place)?;
