@@ -31,7 +31,15 @@ pub struct Transaction {
     /// When the current operation began to wait.
     waiting_since: Option<Instant>,
     /// Why nothing more can be done in it.
-    refusal: Option<&'static str>,
+    refusal: Option<Refusal>,
+}
+
+/// Why a transaction cannot be used any more.
+#[derive(Debug, Clone, Copy)]
+enum Refusal {
+    Ended,
+    /// It was the victim of a deadlock, and was undone: another one may succeed.
+    Deadlock,
 }
 
 /// Something that depends on how a transaction ends.
@@ -184,7 +192,7 @@ impl Transaction {
             if committed { ending.committed() } else { ending.undone() }
         }
         self.locks.release_all();
-        self.refusal = Some("it has ended");
+        self.refusal = Some(Refusal::Ended);
     }
 
     /// The locks of an operation on a collection: that the collection stays, and one of its keys.
@@ -208,7 +216,7 @@ impl Transaction {
         if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Retry) {
             // Whoever it stood in the way of goes on at once.
             self.conclude(false);
-            self.refusal = Some("it was the victim of a deadlock");
+            self.refusal = Some(Refusal::Deadlock);
         }
         outcome
     }
@@ -255,12 +263,12 @@ impl Transaction {
     }
 
     pub(crate) fn check_usable(&self) -> Result<()> {
-        match self.refusal {
-            None => Ok(()),
-            Some(why) => {
-                Err(Error::new(ErrorKind::Conflict, format!("{} cannot be used: {why}; begin a new one", self.id())))
-            }
-        }
+        let (kind, why) = match self.refusal {
+            None => return Ok(()),
+            Some(Refusal::Ended) => (ErrorKind::Conflict, "it has ended"),
+            Some(Refusal::Deadlock) => (ErrorKind::Retry, "it was the victim of a deadlock"),
+        };
+        Err(Error::new(kind, format!("{} cannot be used: {why}; begin a new one", self.id())))
     }
 
     /// Refuses a transaction of another partition, or of another time.

@@ -144,9 +144,9 @@ async fn a_deadlock_has_one_victim_at_once_which_cannot_go_on() {
         assert!(matches!(futures_util::poll!(&mut waiting), Poll::Ready(Ok(()))));
         drop(waiting);
         let error = counts.get(&mut two, "c").await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert_eq!(error.kind(), ErrorKind::Retry);
         assert!(error.to_string().contains("victim of a deadlock; begin a new one"), "{error}");
-        assert_eq!(two.commit().await.unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(two.commit().await.unwrap_err().kind(), ErrorKind::Retry);
         one.commit().await.unwrap();
         assert_eq!((value(&state, &counts, "a").await, value(&state, &counts, "b").await), (Some(1), Some(1)));
     })
@@ -348,6 +348,45 @@ async fn an_operation_has_one_time_limit_however_many_locks_it_takes() {
         let spent = time::now() - begun;
         assert!(spent >= LIMIT && spent < LIMIT + LIMIT / 4, "{operation}: {spent:?}");
     }
+}
+
+#[tokio::test]
+async fn a_body_that_swallows_a_deadlock_is_tried_again() {
+    let node = TestNode::start_small().await;
+    let state = node.state(Level::None).await;
+    let counts = counts(&state).await;
+    let mut other = state.begin();
+    counts.set(&mut other, "a".into(), 1).await.unwrap();
+    let (tries, other) = (AtomicU32::new(0), std::cell::RefCell::new(Some(other)));
+    let waiting: std::cell::RefCell<Option<std::pin::Pin<Box<dyn Future<Output = ()>>>>> =
+        std::cell::RefCell::default();
+    state
+        .transact(async |mut tx| {
+            tries.fetch_add(1, Ordering::Relaxed);
+            counts.set(&mut tx, "b".into(), 2).await?;
+            let other = other.take();
+            if let Some(mut other) = other {
+                let counts = counts.clone();
+                let mut wait = Box::pin(async move {
+                    counts.set(&mut other, "b".into(), 1).await.unwrap();
+                    other.commit().await.unwrap();
+                });
+                assert!(futures_util::poll!(&mut wait).is_pending());
+                *waiting.borrow_mut() = Some(wait);
+            }
+            // Closes the circle the first time.
+            let refused = counts.set(&mut tx, "a".into(), 2).await;
+            let wait = waiting.take();
+            if let Some(wait) = wait {
+                assert_eq!(refused.unwrap_err().kind(), ErrorKind::Retry);
+                wait.await;
+            }
+            Ok(())
+        })
+        .await
+        .unwrap();
+    assert_eq!(tries.into_inner(), 2);
+    assert_eq!((value(&state, &counts, "a").await, value(&state, &counts, "b").await), (Some(2), Some(2)));
 }
 
 #[tokio::test]
