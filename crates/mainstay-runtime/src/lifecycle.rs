@@ -70,6 +70,7 @@ pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions, se
                 post.slot.put(Occupant::Open(activation.opened()));
                 tokio::select! {
                     () = left(&mut standing, now.epoch) => {}
+                    () = activation.ended() => {}
                     _ = post.stop.wait_for(|stop| *stop) => {}
                 }
                 post.slot.put(if *post.stop.borrow() { Occupant::Stopped } else { Occupant::Awaited });

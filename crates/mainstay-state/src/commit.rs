@@ -3,6 +3,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use mainstay_core::{Result, SequenceNumber, task};
+use tokio::runtime::Handle;
 
 use crate::transaction::Transaction;
 
@@ -11,6 +12,8 @@ use crate::transaction::Transaction;
 pub(crate) struct Committing {
     /// In a place of its own: the future that waits for it is moved about, also by those who commit at once.
     on_its_way: Option<Box<OnItsWay>>,
+    /// Where it goes on by itself: whoever drops it may be a thread of no runtime.
+    runtime: Option<Handle>,
 }
 
 struct OnItsWay {
@@ -23,7 +26,7 @@ impl Committing {
         transaction: Transaction,
         outcome: Pin<Box<dyn Future<Output = Result<SequenceNumber>> + Send>>,
     ) -> Self {
-        Self { on_its_way: Some(Box::new(OnItsWay { transaction, outcome })) }
+        Self { on_its_way: Some(Box::new(OnItsWay { transaction, outcome })), runtime: Handle::try_current().ok() }
     }
 }
 
@@ -33,7 +36,7 @@ impl Future for Committing {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(commit) = &mut self.on_its_way else { return Poll::Pending };
         let outcome = std::task::ready!(commit.outcome.as_mut().poll(cx));
-        commit.transaction.conclude(outcome.is_ok());
+        commit.transaction.land(&outcome);
         self.on_its_way = None;
         Poll::Ready(outcome)
     }
@@ -42,13 +45,14 @@ impl Future for Committing {
 impl Drop for Committing {
     fn drop(&mut self) {
         if let Some(commit) = self.on_its_way.take()
-            && tokio::runtime::Handle::try_current().is_ok()
+            && let Some(runtime) = &self.runtime
         {
-            // Without a runtime there is nobody left who could be misled.
+            // If the runtime has ended there is nobody left who could be misled.
+            let _entered = runtime.enter();
             task::spawn(async move {
                 let OnItsWay { mut transaction, outcome } = *commit;
                 let outcome = outcome.await;
-                transaction.conclude(outcome.is_ok());
+                transaction.land(&outcome);
             });
         }
     }

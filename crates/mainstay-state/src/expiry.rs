@@ -12,11 +12,12 @@ use tokio::sync::Notify;
 use crate::layout::{self, ENTRY_PREFIX_BYTES};
 use crate::lock::LockMode;
 use crate::manager::{Shared, StateManager};
-use crate::transaction::Ending;
+use crate::transaction::{Ending, Transaction};
 
 /// How many entries are removed with one commit.
 const REMOVED_AT_ONCE_MAX: usize = 256;
-/// How long to wait before those are tried again that somebody has locked, and after a failed commit.
+/// How long to wait before those are tried again that somebody has locked, after a failed commit, and while this is not the
+/// primary.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// How long to wait at most before looking again: the wall clock may be set.
 const LOOK_PAUSE_MAX: Duration = Duration::from_secs(60);
@@ -74,13 +75,15 @@ impl Drop for Shared {
     }
 }
 
-/// Removes what has expired until the state is closed, or another one is primary.
+/// Removes what has expired until the state is closed, or there is another epoch.
 async fn run(shared: Weak<Shared>, running: Running) {
     loop {
         let Some(state) = shared.upgrade().map(|shared| StateManager { shared }) else { return };
         let pause = match sweep(&state).await {
             Ok(pause) => pause,
-            Err(error) if matches!(error.kind(), ErrorKind::NotPrimary { .. } | ErrorKind::OutcomeUnknown) => return,
+            Err(_) if state.shared.is_over() => return,
+            // The same primary may go on.
+            Err(error) if matches!(error.kind(), ErrorKind::NotPrimary { .. }) => RETRY_PAUSE,
             Err(error) => {
                 tracing::warn!(partition = %state.shared.partition.id(), %error, "expired entries could not be removed");
                 RETRY_PAUSE
@@ -93,18 +96,21 @@ async fn run(shared: Weak<Shared>, running: Running) {
 
 /// Removes what has expired, and says how long there is nothing more to do.
 async fn sweep(state: &StateManager) -> Result<Duration> {
+    let now = time::wall();
+    let mut pause = LOOK_PAUSE_MAX;
+    let mut range = KeyRange::prefix(layout::EXPIRIES_PREFIX);
     loop {
-        let now = time::wall();
-        let found = look(&state.shared.read()?, now)?;
-        let removed = remove(state, &found.due).await?;
-        if found.due.is_empty() {
-            return Ok(found
-                .next
-                .map_or(LOOK_PAUSE_MAX, |next| next.saturating_duration_since(now).min(LOOK_PAUSE_MAX)));
+        let found = look(&state.shared.read()?, now, range.clone())?;
+        if let Some(next) = found.next {
+            pause = pause.min(next.saturating_duration_since(now));
         }
-        if removed == 0 {
-            return Ok(RETRY_PAUSE);
+        let done = remove(state, &found.due).await?;
+        if done.are_locked {
+            pause = pause.min(RETRY_PAUSE);
         }
+        // What could not be removed is passed over: it stops nobody else's removal.
+        let Some(last) = done.places.checked_sub(1).and_then(|last| found.due.get(last)) else { return Ok(pause) };
+        range.start = std::ops::Bound::Excluded(last.clone());
     }
 }
 
@@ -115,11 +121,10 @@ struct Found {
     next: Option<WallTime>,
 }
 
-/// Finds what has expired, in every collection.
-fn look(snapshot: &Snapshot, now: WallTime) -> Result<Found> {
+/// Finds what has expired among some places, in every collection.
+fn look(snapshot: &Snapshot, now: WallTime, mut range: KeyRange) -> Result<Found> {
     let mut found = Found { due: Vec::new(), next: None };
-    let mut range = KeyRange::prefix(layout::EXPIRIES_PREFIX);
-    while found.due.len() < REMOVED_AT_ONCE_MAX {
+    loop {
         let mut collection = None;
         for place in snapshot.scan(range.clone(), Order::Ascending)? {
             let (place, _) = place?;
@@ -140,35 +145,64 @@ fn look(snapshot: &Snapshot, now: WallTime) -> Result<Found> {
             }
         }
         // On to the next collection.
-        let Some(after) = collection.and_then(|prefix| prefix_successor(&prefix)) else { break };
+        let Some(after) = collection.and_then(|prefix| prefix_successor(&prefix)) else { return Ok(found) };
         range.start = std::ops::Bound::Included(after.into());
     }
-    Ok(found)
 }
 
-/// Removes the entries of these places that nobody has locked; says how many.
-async fn remove(state: &StateManager, places: &[Bytes]) -> Result<usize> {
+/// What became of some places.
+#[derive(Default)]
+struct Done {
+    /// How many were dealt with, from the first on.
+    places: usize,
+    /// Some of them are left because somebody has locked them.
+    are_locked: bool,
+}
+
+/// Removes the entries of these places that nobody has locked, as many from the first on as one transaction can take.
+async fn remove(state: &StateManager, places: &[Bytes]) -> Result<Done> {
     let mut tx = state.begin();
-    let mut removed = 0;
+    let mut done = Done::default();
     for place in places {
-        let Some((at, key)) = layout::parse_expiry(place) else {
-            tx.put_record(Key::from(&place[..]), None);
-            removed += 1;
-            continue;
-        };
-        let Some(id) = layout::collection_of(&key) else { continue };
-        if !tx.try_lock(&layout::length(id), LockMode::Shared)? || !tx.try_lock(&key, LockMode::Exclusive)? {
-            continue;
+        match remove_one(&mut tx, place) {
+            Ok(Removal::Noted) => {}
+            Ok(Removal::Locked) => done.are_locked = true,
+            // The rest goes with the next one, into which the largest entry fits.
+            Err(error) if error.kind() == ErrorKind::TooLarge && !tx.writes.is_empty() => break,
+            Err(error) if matches!(error.kind(), ErrorKind::NotPrimary { .. }) => return Err(error),
+            Err(error) => {
+                let partition = state.shared.partition.id();
+                tracing::warn!(%partition, %error, "an expired entry could not be removed, and is left");
+            }
         }
-        match tx.opaque_entry(&key)? {
-            Some(stored) if stored.expires() == Some(at) => tx.writes.put(key, Some(stored), None)?,
-            // It was replaced, or removed.
-            _ => tx.put_record(Key::from(&place[..]), None),
-        }
-        removed += 1;
+        done.places += 1;
     }
-    if removed > 0 {
+    if !tx.writes.is_empty() {
         tx.commit().await?;
     }
-    Ok(removed)
+    Ok(done)
+}
+
+enum Removal {
+    Noted,
+    Locked,
+}
+
+/// Notes in a transaction that an entry is removed, by its place.
+fn remove_one(tx: &mut Transaction, place: &[u8]) -> Result<Removal> {
+    let Some((at, key)) = layout::parse_expiry(place) else {
+        tx.put_record(Key::from(place), None)?;
+        return Ok(Removal::Noted);
+    };
+    // The key was made of an entry's prefix.
+    let Some(id) = layout::collection_of(&key) else { return Ok(Removal::Noted) };
+    if !tx.try_lock(&layout::length(id), LockMode::Shared)? || !tx.try_lock(&key, LockMode::Exclusive)? {
+        return Ok(Removal::Locked);
+    }
+    match tx.opaque_entry(&key)? {
+        Some(stored) if stored.expires() == Some(at) => tx.writes.put(key, Some(stored), None)?,
+        // It was replaced, or removed.
+        _ => tx.put_record(Key::from(place), None)?,
+    }
+    Ok(Removal::Noted)
 }

@@ -99,7 +99,7 @@ impl Gates {
                 let key = layout::gate(name);
                 tx.lock(&key, LockMode::Exclusive, || format!("gate {name:?}")).await?;
                 if tx.record(&key)?.is_none() {
-                    tx.put_record(key, Some(Bytes::from_static(RECORD)));
+                    tx.put_record(key, Some(Bytes::from_static(RECORD)))?;
                     tx.endings.push(Box::new(SwitchedOn { state: self.state.clone(), name: name.to_owned() }));
                 }
                 Ok(())

@@ -21,7 +21,8 @@ const QUEUE_ENDS: u8 = 0x20;
 
 /// What stands before the key in an entry's key.
 pub(crate) const ENTRY_PREFIX_BYTES: usize = 5;
-const EXPIRY_PREFIX_BYTES: usize = 13;
+/// What stands before the key in an entry's place among those that expire.
+pub(crate) const EXPIRY_PREFIX_BYTES: usize = 13;
 
 fn with_id(area: u8, id: CollectionId) -> [u8; ENTRY_PREFIX_BYTES] {
     let [a, b, c, d] = id.0.to_be_bytes();

@@ -14,6 +14,7 @@ mod commit;
 mod manager;
 mod options;
 mod retry;
+mod tenure;
 mod transaction;
 
 mod collection;

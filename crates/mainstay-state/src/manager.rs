@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use mainstay_core::{Epoch, Error, ErrorKind, Level, Result};
-use mainstay_replica::{Claim, Partition, Snapshot};
+use mainstay_replica::{Partition, Snapshot};
 
 use crate::actor::refuse_actors;
 use crate::attempt::Attempt;
@@ -17,6 +17,7 @@ use crate::lock::{LockTable, TransactionId};
 use crate::options::StateOptions;
 use crate::registry::{self, CollectionInfo, Registry};
 use crate::retry;
+use crate::tenure::Tenure;
 use crate::transaction::Transaction;
 
 /// The state of a partition: its collections, and the transactions that change them. Cheap to clone.
@@ -63,9 +64,8 @@ pub(crate) struct Shared {
     /// Level none keeps no log: whoever watches it asks for the old values to be carried along.
     pub(crate) history: AtomicBool,
     pub(crate) expiry: Arc<Expiry>,
+    pub(crate) tenure: Arc<Tenure>,
     next_transaction: NextTransaction,
-    /// Two who keep locks of one partition would not know of each other's.
-    _claim: Claim,
 }
 
 /// On cache lines of its own: every transaction changes it, and reads what would stand beside it.
@@ -87,11 +87,11 @@ impl StateManager {
         Self::open_with(partition, StateOptions::default()).await
     }
 
-    /// Opens the state of a partition that is primary here, for as long as it is.
+    /// Opens the state of a partition that is primary here, for as long as it is, or until it is [closed](StateManager::closed).
     ///
     /// # Errors
-    /// `NotPrimary`; `Conflict` if it is open already: clone that one; `Invalid` if it holds actors; `Corrupt` if its records
-    /// cannot be read.
+    /// `NotPrimary`; `Conflict` if it is open already: clone that one, or close it; `Invalid` if it holds actors; `Corrupt`
+    /// if its records cannot be read.
     pub async fn open_with(partition: Partition, options: StateOptions) -> Result<Self> {
         let epoch = partition.check()?;
         let claim = partition.claim()?;
@@ -107,9 +107,9 @@ impl StateManager {
             history: AtomicBool::new(partition.level() != Level::None),
             expiry: Arc::default(),
             options,
+            tenure: Tenure::new(claim, partition.level()),
             next_transaction: NextTransaction(AtomicU64::new(1)),
             partition,
-            _claim: claim,
         };
         let state = Self { shared: Arc::new(shared) };
         expiry::resume(&state, &snapshot)?;
@@ -159,6 +159,20 @@ impl StateManager {
         registry::drop_collection(tx, name).await
     }
 
+    /// Closes the state: from now on all handles, collections and transactions of it are refused with `NotPrimary`, and it can be
+    /// opened again, whoever still has some. Waits for the commits that are on their way. On level none it can be opened
+    /// again when the last handle is gone.
+    pub async fn close(&self) {
+        self.shared.tenure.end();
+        self.shared.tenure.vacated().await;
+    }
+
+    /// Waits until the state is closed. It closes itself when the outcome of a commit is unknown: what is in memory may be wrong
+    /// then, although the partition may go on as the primary. Open it again.
+    pub async fn closed(&self) {
+        self.shared.tenure.ended().await;
+    }
+
     /// The names and types of the collections, as of now.
     ///
     /// # Errors
@@ -203,10 +217,15 @@ impl Shared {
         self.partition.get(key)
     }
 
-    /// Whether this is still the primary, and was so without a break since this was opened.
+    /// Whether this will never be used again.
+    pub(crate) fn is_over(&self) -> bool {
+        self.tenure.is_over() || self.partition.standing().epoch != self.epoch
+    }
+
+    /// Whether this is still the primary in the same epoch, and what is known here may be used.
     pub(crate) fn check(&self) -> Result<()> {
         if self.partition.check()? == self.epoch {
-            return Ok(());
+            return if self.tenure.is_over() { Err(Tenure::refusal(&self.partition)) } else { Ok(()) };
         }
         Err(Error::new(
             ErrorKind::NotPrimary { hint: self.partition.standing().primary },

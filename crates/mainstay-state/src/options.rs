@@ -6,7 +6,8 @@ pub const LOCK_TIMEOUT: Duration = Duration::from_secs(4);
 /// The most bytes of an encoded value. With the value that it replaces it fits into a commit twice over.
 pub const VALUE_BYTES_MAX: usize = 4 << 20;
 
-/// The most bytes that a transaction writes: new values, and those that they replace.
+/// The most bytes that a transaction writes: new values, and those that they replace. What it has written and taken back or
+/// written over does not count.
 pub const TRANSACTION_BYTES_MAX: usize = 15 << 20;
 
 /// How a partition's state is kept.

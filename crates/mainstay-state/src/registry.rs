@@ -104,11 +104,13 @@ impl Known {
         match self.life.load(Ordering::Acquire) {
             LIVE => Ok(()),
             creator if creator == user.0 => Ok(()),
-            // Who drops it is refused at once. Others wait for its lock, and are told what became of it.
+            // Who drops it is refused at once.
             life if life == GONE || life == DROPPED | user.0 => Err(Error::new(
                 ErrorKind::NotFound,
                 format!("{self} does not exist: it was dropped, or never committed; open it again"),
             )),
+            // Others wait for its lock, and are told what became of it.
+            life if life & DROPPED != 0 => Ok(()),
             creator => Err(Error::new(
                 ErrorKind::Retry,
                 format!("{self} is being created by {}, which has not ended: try again", TransactionId(creator)),
@@ -186,10 +188,12 @@ pub(crate) async fn open(
     tx.start_operation();
     let place = layout::registry(name);
     let what = || format!("the name of {kind} {name:?}");
-    tx.lock(&place, LockMode::Shared, what).await?;
+    // Two who both share a name could not both go on to create it. So whoever does not see it yet takes the lock for an update,
+    // which only one has; whether it is there is certain when it is locked.
+    let seems_there = tx.record(&place)?.is_some();
+    tx.lock(&place, if seems_there { LockMode::Shared } else { LockMode::Update }, what).await?;
     let mut found = tx.record(&place)?;
     if found.is_none() {
-        // Not by turning the shared lock into an exclusive one, which two at once could not.
         tx.lock(&place, LockMode::Update, what).await?;
         tx.lock(&place, LockMode::Exclusive, what).await?;
         found = tx.record(&place)?;
@@ -201,7 +205,7 @@ pub(crate) async fn open(
         return Ok(shared.registry.known(name, &record, LIVE));
     }
     let record = Record { id: next_id(tx).await?, kind, key, value };
-    tx.put_record(place, Some(encode(&record)?));
+    tx.put_record(place, Some(encode(&record)?))?;
     let known = shared.registry.known(name, &record, tx.id().0);
     // Others who get hold of the handle wait until it is known whether the collection comes to be.
     tx.lock_collection(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
@@ -223,7 +227,7 @@ async fn next_id(tx: &mut Transaction) -> Result<u32> {
         return Err(Error::new(ErrorKind::TooLarge, "a partition cannot have had more than 4294967295 collections"));
     };
     tx.shared().registry.unused.store(next, Ordering::Release);
-    tx.put_record(place, Some(Bytes::copy_from_slice(&next.to_be_bytes())));
+    tx.put_record(place, Some(Bytes::copy_from_slice(&next.to_be_bytes())))?;
     Ok(id)
 }
 
@@ -239,8 +243,7 @@ pub(crate) async fn drop_collection(tx: &mut Transaction, name: &str) -> Result<
     let record = decode(name, &bytes)?;
     let known = tx.shared().registry.known(name, &record, LIVE);
     tx.lock_collection(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
-    tx.put_record(place, None);
-    tx.writes.clear(known.id);
+    tx.writes.drop_collection(known.id, place)?;
     // What the same transaction has created is gone either way.
     let if_undone = if known.life.load(Ordering::Acquire) == tx.id().0 { GONE } else { LIVE };
     known.life.store(DROPPED | tx.id().0, Ordering::Release);
@@ -259,6 +262,11 @@ pub(crate) fn list(snapshot: &Snapshot) -> Result<Vec<CollectionInfo>> {
         found.push(CollectionInfo { name: name.to_owned(), kind, key, value });
     }
     Ok(found)
+}
+
+/// The collection that a record is of; `None` if this build cannot read it.
+pub(crate) fn id_of(record: &[u8]) -> Option<CollectionId> {
+    decode("", record).ok().map(|record| CollectionId(record.id))
 }
 
 /// Refuses what cannot be the name of a collection or a gate.

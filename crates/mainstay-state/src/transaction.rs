@@ -11,6 +11,7 @@ use crate::entry::{Entry, Value};
 use crate::expiry::Expires;
 use crate::lock::{LockMode, LockOwner, TransactionId};
 use crate::manager::Shared;
+use crate::tenure::Tenure;
 use crate::writes::Writes;
 
 /// Changes of any number of collections of one partition that are committed together or not at all.
@@ -30,7 +31,15 @@ pub struct Transaction {
     /// When the current operation began to wait.
     waiting_since: Option<Instant>,
     /// Why nothing more can be done in it.
-    refusal: Option<&'static str>,
+    refusal: Option<Refusal>,
+}
+
+/// Why a transaction cannot be used any more.
+#[derive(Debug, Clone, Copy)]
+enum Refusal {
+    Ended,
+    /// It was the victim of a deadlock, and was undone: another one may succeed.
+    Deadlock,
 }
 
 /// Something that depends on how a transaction ends.
@@ -114,19 +123,21 @@ impl Transaction {
     pub(crate) fn commit_in_time(mut self) -> Committing {
         let partition = self.shared().partition.clone();
         let mut batch = partition.batch();
-        let filled = self.fill(&mut batch);
+        let underway = self.shared().tenure.begin_commit().ok_or_else(|| Tenure::refusal(&partition));
+        let filled = underway.and_then(|underway| self.fill(&mut batch).map(|()| underway));
         #[cfg(feature = "planted-bugs")]
         if crate::planted::is_planted(crate::planted::PlantedBug::ReleaseBeforeCommit) {
             self.locks.release_all();
         }
         let outcome = Box::pin(async move {
-            filled?;
+            let _underway = filled?;
             partition.commit(batch).await
         });
         Committing::new(self, outcome)
     }
 
     fn commit_locally(&mut self) -> Result<SequenceNumber> {
+        self.shared().check()?;
         let mut batch = self.shared().partition.batch();
         self.fill(&mut batch)?;
         self.shared().partition.commit_at_once(batch)
@@ -160,6 +171,15 @@ impl Transaction {
         drop(self);
     }
 
+    /// Ends the transaction with the outcome of its commit.
+    pub(crate) fn land(&mut self, outcome: &Result<SequenceNumber>) {
+        if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutcomeUnknown) {
+            // Before others get the locks: what they would find in memory may not be what is committed.
+            self.shared().tenure.end();
+        }
+        self.conclude(outcome.is_ok());
+    }
+
     /// Ends the transaction with what became of its changes.
     pub(crate) fn conclude(&mut self, committed: bool) {
         let cache = &self.locks.shared().cache;
@@ -172,7 +192,7 @@ impl Transaction {
             if committed { ending.committed() } else { ending.undone() }
         }
         self.locks.release_all();
-        self.refusal = Some("it has ended");
+        self.refusal = Some(Refusal::Ended);
     }
 
     /// The locks of an operation on a collection: that the collection stays, and one of its keys.
@@ -196,7 +216,7 @@ impl Transaction {
         if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Retry) {
             // Whoever it stood in the way of goes on at once.
             self.conclude(false);
-            self.refusal = Some("it was the victim of a deadlock");
+            self.refusal = Some(Refusal::Deadlock);
         }
         outcome
     }
@@ -243,12 +263,12 @@ impl Transaction {
     }
 
     pub(crate) fn check_usable(&self) -> Result<()> {
-        match self.refusal {
-            None => Ok(()),
-            Some(why) => {
-                Err(Error::new(ErrorKind::Conflict, format!("{} cannot be used: {why}; begin a new one", self.id())))
-            }
-        }
+        let (kind, why) = match self.refusal {
+            None => return Ok(()),
+            Some(Refusal::Ended) => (ErrorKind::Conflict, "it has ended"),
+            Some(Refusal::Deadlock) => (ErrorKind::Retry, "it was the victim of a deadlock"),
+        };
+        Err(Error::new(kind, format!("{} cannot be used: {why}; begin a new one", self.id())))
     }
 
     /// Refuses a transaction of another partition, or of another time.
@@ -293,7 +313,11 @@ impl Transaction {
             return Ok(Some(entry));
         }
         let Some(raw) = shared.partition.get(key)? else { return Ok(None) };
-        let entry = Entry::decode::<V>(raw)?;
+        // Of what has expired nobody wants the value.
+        let entry = Entry::decode::<V>(raw.clone()).or_else(|error| match Entry::opaque(raw) {
+            Ok(entry) if !entry.is_live() => Ok(entry),
+            _ => Err(error),
+        })?;
         shared.cache.put(key.clone(), entry.clone());
         Ok(Some(entry))
     }
@@ -325,8 +349,8 @@ impl Transaction {
         }
     }
 
-    pub(crate) fn put_record(&mut self, key: Key, record: Option<Bytes>) {
-        self.writes.put_record(key, record);
+    pub(crate) fn put_record(&mut self, key: Key, record: Option<Bytes>) -> Result<()> {
+        self.writes.put_record(key, record)
     }
 
     /// The state that enumerations and counts of this transaction see, and the moment it was taken, by which entries

@@ -1,7 +1,5 @@
 //! Following what is committed to a collection.
 
-use std::collections::VecDeque;
-
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result, SequenceNumber};
 use mainstay_replica::{Changes, Committed, Key, Operation};
@@ -10,6 +8,7 @@ use crate::collection::Handle;
 use crate::layout;
 use crate::lock::LockMode;
 use crate::manager::StateManager;
+use crate::registry;
 
 /// The commits that changed a collection, in order, each exactly once.
 #[derive(Debug)]
@@ -18,7 +17,18 @@ pub(crate) struct CollectionChanges {
     changes: Changes,
     prefix: Bytes,
     record: Key,
+    /// What was read and not delivered.
+    picked: Option<Picked>,
     dropped: bool,
+}
+
+/// What a commit did to a collection.
+#[derive(Debug)]
+struct Picked {
+    number: SequenceNumber,
+    changes: Vec<RawChange>,
+    /// Where to go on before it.
+    before: SequenceNumber,
 }
 
 /// One change of a collection, as it is stored.
@@ -40,6 +50,11 @@ impl CollectionChanges {
         let mode = if newly { LockMode::Exclusive } else { LockMode::Shared };
         let mut tx = state.begin();
         handle.enter(&mut tx, mode).await?;
+        if newly {
+            // What level none has committed is known from its first follower on: there is one before the number is read, so
+            // that no commit of others comes in between. It makes no difference from where on.
+            _ = handle.shared.partition.changes(handle.shared.read()?.sequence_number());
+        }
         let now = handle.shared.read()?.sequence_number();
         let after = after.unwrap_or(now);
         // Others of the set may be followed for longer, and then what came before is known, but not what it replaced.
@@ -50,54 +65,72 @@ impl CollectionChanges {
         let changes = handle.shared.partition.changes(after).map_err(|error| explain(handle, error))?;
         let prefix = Bytes::copy_from_slice(&layout::entry_prefix(handle.known.id));
         let record = layout::registry(&handle.known.name);
-        Ok(Self { handle: handle.clone(), changes, prefix, record, dropped: false })
-    }
-
-    pub(crate) fn handle(&self) -> &Handle {
-        &self.handle
+        Ok(Self { handle: handle.clone(), changes, prefix, record, picked: None, dropped: false })
     }
 
     pub(crate) fn position(&self) -> SequenceNumber {
-        self.changes.position()
+        self.picked.as_ref().map_or_else(|| self.changes.position(), |picked| picked.before)
     }
 
-    pub(crate) async fn next(&mut self) -> Result<(SequenceNumber, VecDeque<RawChange>)> {
-        loop {
+    /// Waits for the next commit that changed the collection, and delivers it as `read` makes it of its number and changes. What
+    /// cannot be read is not delivered, and is the next one again.
+    pub(crate) async fn next<T>(
+        &mut self,
+        read: impl FnOnce(&Handle, SequenceNumber, &[RawChange]) -> Result<T> + Send,
+    ) -> Result<T> {
+        while self.picked.is_none() {
             if self.dropped {
                 let text = format!("{} was dropped: there is nothing more to watch", self.handle.known);
                 return Err(Error::new(ErrorKind::NotFound, text));
             }
+            let before = self.changes.position();
             let committed = self.changes.next().await.map_err(|error| explain(&self.handle, error))?;
             let changes = self.pick(&committed);
-            if !changes.is_empty() {
-                return Ok((committed.sequence_number, changes));
-            }
+            self.picked =
+                (!changes.is_empty()).then_some(Picked { number: committed.sequence_number, changes, before });
         }
+        let outcome = match &self.picked {
+            Some(picked) => read(&self.handle, picked.number, &picked.changes),
+            None => Err(Error::fatal("a commit that was picked is not there")),
+        };
+        if outcome.is_ok() {
+            self.picked = None;
+        }
+        outcome
     }
 
     /// What a commit did to the collection.
-    fn pick(&mut self, committed: &Committed) -> VecDeque<RawChange> {
-        let mut picked = VecDeque::new();
+    fn pick(&mut self, committed: &Committed) -> Vec<RawChange> {
+        let mut picked = Vec::new();
         let mut note = None;
+        let mut is_cleared = false;
+        // Which collection has the name since, if the commit has changed that.
+        let mut named = None;
         for operation in committed.operations() {
             match operation {
                 Operation::Note { note: old } => note = Some(Bytes::copy_from_slice(old)),
                 Operation::Put { key, value } if key.starts_with(&self.prefix) => {
                     let (key, new) = (Bytes::copy_from_slice(&key), Some(Bytes::copy_from_slice(value)));
-                    picked.push_back(RawChange::Entry { key, old: note.take(), new });
+                    picked.push(RawChange::Entry { key, old: note.take(), new });
                 }
                 Operation::Delete { key } if key.starts_with(&self.prefix) => {
                     let key = Bytes::copy_from_slice(key);
-                    picked.push_back(RawChange::Entry { key, old: note.take(), new: None });
+                    picked.push(RawChange::Entry { key, old: note.take(), new: None });
                 }
-                Operation::DeleteRange { start, .. } if start == self.prefix => picked.push_back(RawChange::Cleared),
-                Operation::Delete { key } if *key == *self.record => self.dropped = true,
+                Operation::DeleteRange { start, .. } if start == self.prefix => {
+                    is_cleared = true;
+                    picked.push(RawChange::Cleared);
+                }
+                Operation::Put { key, value } if *key == *self.record => named = Some(registry::id_of(value)),
+                Operation::Delete { key } if *key == *self.record => named = Some(None),
                 // A note stands before the entry that it is of.
                 Operation::Put { key, .. } if layout::collection_of(&key).is_some() => note = None,
                 Operation::Delete { key } if layout::collection_of(key).is_some() => note = None,
                 _ => {}
             }
         }
+        // A drop clears as well. The name alone says nothing: others may have had it before.
+        self.dropped |= is_cleared && named.is_some_and(|id| id != Some(self.handle.known.id));
         picked
     }
 }

@@ -42,9 +42,16 @@ pub(crate) struct Write {
     pub(crate) new: Option<Entry>,
 }
 
+impl Write {
+    /// It was not there before, and is not there now. Whoever enumerates an older snapshot has to know all the same.
+    fn is_nothing(&self) -> bool {
+        self.old.is_none() && self.new.is_none()
+    }
+}
+
 impl Writes {
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        (self.entries.is_empty() || self.entries.iter().all(|(_, write)| write.is_nothing()))
             && self.others.as_ref().is_none_or(|others| {
                 others.records.is_empty() && others.items.values().all(VecDeque::is_empty) && others.cleared.is_empty()
             })
@@ -70,8 +77,12 @@ impl Writes {
         self.others.as_ref()?.records.get(key).map(Option::as_ref)
     }
 
-    pub(crate) fn put_record(&mut self, key: Key, record: Option<Bytes>) {
+    pub(crate) fn put_record(&mut self, key: Key, record: Option<Bytes>) -> Result<()> {
+        let cost = |record: Option<&Bytes>| record.map_or(0, Bytes::len) + key.len() + OPERATION_OVERHEAD_BYTES;
+        let before = self.record(&key).map_or(0, cost);
+        charge(&mut self.bytes, cost(record.as_ref()), before)?;
         self.others.get_or_insert_default().records.insert(key, record);
+        Ok(())
     }
 
     /// Changes an entry of a collection. `committed` is what the store has, expired or not; it does not matter if the
@@ -80,11 +91,11 @@ impl Writes {
         let Some(collection) = layout::collection_of(&key) else {
             return Err(Error::fatal("an entry was written under a key that is none"));
         };
-        let added = cost(&key, committed.as_ref()) + cost(&key, new.as_ref());
-        self.charge(added)?;
         let after = i64::from(new.is_some());
+        let added = cost_of_new(&key, new.as_ref());
         let before = match self.entries.get_mut(&key) {
             Some(write) => {
+                charge(&mut self.bytes, added, cost_of_new(&key, write.new.as_ref()))?;
                 let before = i64::from(write.new.is_some());
                 write.new = new;
                 before
@@ -94,6 +105,7 @@ impl Writes {
                 let before = i64::from(committed.is_some());
                 // Removing what is not there is no change.
                 if committed.is_some() || new.is_some() {
+                    charge(&mut self.bytes, added + cost_of_old(&key, committed.as_ref()), 0)?;
                     self.entries.insert(key, Write { old: committed, new });
                 }
                 before
@@ -107,7 +119,7 @@ impl Writes {
 
     /// Puts an item at the end of a queue.
     pub(crate) fn push(&mut self, collection: CollectionId, item: Entry) -> Result<()> {
-        self.charge(cost(&[], Some(&item)))?;
+        charge(&mut self.bytes, cost_of_item(&item), 0)?;
         self.change_length(collection, 1);
         self.others.get_or_insert_default().items.entry(collection).or_default().push_back(item);
         Ok(())
@@ -116,6 +128,7 @@ impl Writes {
     /// Takes back the first item that this transaction has put into a queue.
     pub(crate) fn pop(&mut self, collection: CollectionId) -> Option<Entry> {
         let item = self.others.as_mut()?.items.get_mut(&collection)?.pop_front()?;
+        self.bytes -= cost_of_item(&item);
         self.change_length(collection, -1);
         Some(item)
     }
@@ -126,7 +139,13 @@ impl Writes {
     }
 
     /// Removes all entries of a collection, those that this transaction has written too.
-    pub(crate) fn clear(&mut self, collection: CollectionId) {
+    pub(crate) fn clear(&mut self, collection: CollectionId) -> Result<()> {
+        let written = self
+            .of(collection)
+            .map(|(key, write)| cost_of_new(key, write.new.as_ref()) + cost_of_old(key, write.old.as_ref()));
+        let given_back = written.chain(self.items(collection).map(cost_of_item)).sum();
+        let added = if self.is_cleared(collection) { 0 } else { CLEAR_BYTES };
+        charge(&mut self.bytes, added, given_back)?;
         let written: Vec<Key> = self.of(collection).map(|(key, _)| key.clone()).collect();
         for key in written {
             self.entries.remove(&key);
@@ -137,6 +156,17 @@ impl Writes {
         if !others.cleared.contains(&collection) {
             others.cleared.push(collection);
         }
+        Ok(())
+    }
+
+    /// Removes a collection: all entries and its record, or nothing.
+    pub(crate) fn drop_collection(&mut self, collection: CollectionId, record: Key) -> Result<()> {
+        // There is room for the second if there is for both.
+        let both = CLEAR_BYTES + record.len() + OPERATION_OVERHEAD_BYTES;
+        let mut bytes = self.bytes;
+        charge(&mut bytes, both, 0)?;
+        self.put_record(record, None)?;
+        self.clear(collection)
     }
 
     pub(crate) fn is_cleared(&self, collection: CollectionId) -> bool {
@@ -166,21 +196,6 @@ impl Writes {
         self.entries.range(&start, end.as_deref())
     }
 
-    fn charge(&mut self, bytes: usize) -> Result<()> {
-        let sum = self.bytes + bytes;
-        if sum > TRANSACTION_BYTES_MAX {
-            return Err(Error::new(
-                ErrorKind::TooLarge,
-                format!(
-                    "the transaction would write {sum} bytes, with what it replaces, and TRANSACTION_BYTES_MAX is \
-                     {TRANSACTION_BYTES_MAX}: commit in smaller steps"
-                ),
-            ));
-        }
-        self.bytes = sum;
-        Ok(())
-    }
-
     /// Writes everything into a batch. With `history`, the values that are replaced go along for those who watch.
     ///
     /// # Errors
@@ -200,7 +215,7 @@ impl Writes {
                 None => batch.delete(key),
             };
         }
-        for (key, write) in self.entries.iter() {
+        for (key, write) in self.entries.iter().filter(|(_, write)| !write.is_nothing()) {
             let (old, new) = (write.old.as_ref(), write.new.as_ref());
             let expires = new.and_then(Entry::expires);
             if let Some(at) = old.and_then(Entry::expires)
@@ -208,7 +223,8 @@ impl Writes {
             {
                 batch.delete(&layout::expiry(at, key));
             }
-            if let Some(old) = old.filter(|_| history) {
+            // What had expired was there for nobody, and so nothing that could be replaced.
+            if let Some(old) = old.filter(|old| history && (new.is_none() || old.is_live())) {
                 batch.note(&old.raw()?);
             }
             match new {
@@ -263,9 +279,42 @@ impl Writes {
     }
 }
 
-/// What a batch has besides the bytes of keys and values, for each.
+/// What a batch has besides the bytes of keys and values, for each of its writes.
 const OPERATION_OVERHEAD_BYTES: usize = 32;
+/// What the removal of all entries of a collection has in a batch.
+const CLEAR_BYTES: usize = 4 * OPERATION_OVERHEAD_BYTES;
 
-fn cost(key: &[u8], entry: Option<&Entry>) -> usize {
-    entry.map_or(0, Entry::len) + key.len() + OPERATION_OVERHEAD_BYTES
+/// Counts bytes, in the place of those that are given back.
+fn charge(bytes: &mut usize, added: usize, given_back: usize) -> Result<()> {
+    let sum = *bytes - given_back + added;
+    if added > given_back && sum > TRANSACTION_BYTES_MAX {
+        return Err(Error::new(
+            ErrorKind::TooLarge,
+            format!(
+                "the transaction would write {sum} bytes, with what it replaces, and TRANSACTION_BYTES_MAX is \
+                 {TRANSACTION_BYTES_MAX}: commit in smaller steps"
+            ),
+        ));
+    }
+    *bytes = sum;
+    Ok(())
+}
+
+/// What a batch has of the new value of an entry, or of its removal.
+fn cost_of_new(key: &[u8], new: Option<&Entry>) -> usize {
+    key.len() + OPERATION_OVERHEAD_BYTES + new.map_or(0, |new| new.len() + cost_of_place(key, new))
+}
+
+/// What it has of the value before, and of the number of entries that changes with it.
+fn cost_of_old(key: &[u8], old: Option<&Entry>) -> usize {
+    OPERATION_OVERHEAD_BYTES + old.map_or(0, |old| old.len() + cost_of_place(key, old))
+}
+
+/// What it has of an entry's place among those that expire.
+fn cost_of_place(key: &[u8], entry: &Entry) -> usize {
+    entry.expires().map_or(0, |_| layout::EXPIRY_PREFIX_BYTES + key.len() + OPERATION_OVERHEAD_BYTES)
+}
+
+fn cost_of_item(item: &Entry) -> usize {
+    item.len() + OPERATION_OVERHEAD_BYTES
 }

@@ -331,3 +331,29 @@ async fn two_who_create_the_same_at_once_get_the_same() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn two_who_create_the_same_wait_for_each_other() {
+    on_every_level(async |state| {
+        let create = async |mut tx: Transaction| {
+            let ages = open(&state, &mut tx, "ages").await?;
+            let number = ages.len(&mut tx).await?;
+            ages.set(&mut tx, number.to_string(), 1).await?;
+            tx.commit().await
+        };
+        let mut first = state.begin();
+        open(&state, &mut first, "ages").await.unwrap();
+        let (mut second, mut third) = (Box::pin(create(state.begin())), Box::pin(create(state.begin())));
+        assert!(futures_util::poll!(&mut second).is_pending());
+        assert!(futures_util::poll!(&mut third).is_pending());
+        // Both of them go on at the same moment, and find that it is not there.
+        drop(first);
+        let (second, third) = tokio::join!(second, third);
+        second.unwrap();
+        third.unwrap();
+        let mut tx = state.begin();
+        let ages = open(&state, &mut tx, "ages").await.unwrap();
+        assert_eq!(ages.len(&mut tx).await.unwrap(), 2);
+    })
+    .await;
+}

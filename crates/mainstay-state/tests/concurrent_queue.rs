@@ -504,3 +504,39 @@ async fn bad_input_is_refused_and_changes_nothing() {
     }
     node.host.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_uses_a_queue_that_another_drops_waits_and_is_told() {
+    let node = TestNode::start_small().await;
+    let state = node.state(Level::None).await;
+    for is_dropped in [false, true] {
+        let queue: ConcurrentQueue<u64> = state.collection("jobs").await.unwrap();
+        let mut tx = state.begin();
+        queue.enqueue(&mut tx, 1).await.unwrap();
+        tx.commit().await.unwrap();
+        let mut dropper = state.begin();
+        state.drop_collection(&mut dropper, "jobs").await.unwrap();
+
+        let limit = Duration::from_secs(1);
+        let mut tx = state.begin();
+        assert_eq!(queue.enqueue(tx.within(limit), 2).await.unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(queue.dequeue(tx.within(limit)).await.unwrap_err().kind(), ErrorKind::Timeout);
+        assert_eq!(queue.try_dequeue(tx.within(limit)).await.unwrap_err().kind(), ErrorKind::Timeout);
+
+        // They hear of it as soon as it is certain.
+        let (mut one, mut two) = (state.begin(), state.begin());
+        let (mut enqueue, mut dequeue) = (Box::pin(queue.enqueue(&mut one, 2)), Box::pin(queue.dequeue(&mut two)));
+        assert!(poll!(&mut enqueue).is_pending());
+        assert!(poll!(&mut dequeue).is_pending());
+        if is_dropped {
+            dropper.commit().await.unwrap();
+            assert_eq!(enqueue.await.unwrap_err().kind(), ErrorKind::NotFound);
+            assert_eq!(dequeue.await.unwrap_err().kind(), ErrorKind::NotFound);
+        } else {
+            drop(dropper);
+            enqueue.await.unwrap();
+            assert_eq!(*dequeue.await.unwrap(), 1);
+        }
+    }
+    node.host.stop().await;
+}

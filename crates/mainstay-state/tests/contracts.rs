@@ -377,10 +377,16 @@ async fn a_version_that_does_not_fit_is_told_where_and_what() {
         let renamed = refusals(&state, wrong::renamed::Order { buyer: "x".into() }).await;
         let retyped = refusals(&state, wrong::retyped::Order { customer: 1 }).await;
         let nested = refusals(&state, wrong::nested::Order { lines: Vec::new() }).await;
+        // The version that reads is named by its type, the one that wrote by what it wrote.
+        let third = "written with the fields `channel`, `customer`, `address`, `lines`, `notes`, `priority`, `tags`";
+        let third_line = "written with the fields `sku`, `count`, `price`, `discount`";
         let cases = [
-            (renamed, vec!["missing field `buyer`", "wrong::renamed::Order"]),
-            (retyped, vec!["field `customer`", "expected u32", "found string \"anna\"", "wrong::retyped::Order"]),
-            (nested, vec!["lines[0]", "missing field `weight`", "wrong::nested::Order"]),
+            (renamed, vec!["missing field `buyer`", "wrong::renamed::Order", third]),
+            (
+                retyped,
+                vec!["field `customer`", "expected u32", "found string \"anna\"", "wrong::retyped::Order", third],
+            ),
+            (nested, vec!["lines[0]", "missing field `weight`", "wrong::nested::Order", third_line]),
         ];
         for (errors, parts) in cases {
             for error in errors {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ErrorKind, Level};
 use mainstay_replica::Partition;
-use mainstay_state::{Dictionary, StateManager};
+use mainstay_state::{Change, Dictionary, StateManager, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
 use serde::{Deserialize, Serialize};
 use support::{TestNode, stored_keys};
 
@@ -305,6 +305,15 @@ mod later {
     }
 }
 
+/// One that cannot read what the others write.
+mod strict {
+    #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+    pub struct Session {
+        pub user: String,
+        pub age: u32,
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Session {
     user: String,
@@ -340,6 +349,123 @@ async fn what_has_expired_leaves_nothing_to_what_takes_its_place() {
             let session = sessions.get(&mut state.begin(), &key).await.unwrap().unwrap();
             assert_eq!(*session, later::Session { user: "bert".into(), secret: None }, "{key}");
         }
+        node.host.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_than_one_transaction_can_take_is_removed_with_several() {
+    for level in IN_MEMORY {
+        let node = TestNode::start_small().await;
+        let state = node.state(level).await;
+        let partition = node.partition(level, 7).await;
+        let texts: Dictionary<u8, String> = state.collection("texts").await.unwrap();
+        let large = "x".repeat(VALUE_BYTES_MAX - 16);
+        assert!(5 * large.len() > TRANSACTION_BYTES_MAX);
+        for key in 0..5 {
+            let mut tx = state.begin();
+            texts.set_with_ttl(&mut tx, key, large.clone(), SECOND).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let ages: Ages = state.collection("ages").await.unwrap();
+        set(&state, &ages, "behind them", 1, Some(SECOND)).await;
+        time::sleep(SECOND + SWEEP).await;
+        assert_eq!(stored(&partition), (0, 0), "{level:?}");
+        node.host.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_removed_is_in_nobodys_way() {
+    with_ages(async |state, ages, partition| {
+        // So many that they are looked at first, each time.
+        let others: Ages = state.collection("others").await.unwrap();
+        let (mut tx, mut holder) = (state.begin(), state.begin());
+        for number in 0..300u32 {
+            ages.set_with_ttl(&mut tx, format!("locked {number}"), 1, SECOND).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        for number in 0..300u32 {
+            ages.get(&mut holder, &format!("locked {number}")).await.unwrap().unwrap();
+        }
+        // As a later build may write one.
+        let mut batch = partition.batch();
+        let (unknown, place) =
+            ([&[ENTRIES, 0, 0, 0, 1][..], b"key"].concat(), [&[EXPIRIES, 0, 0, 0, 1][..], &[0; 8], b"key"].concat());
+        batch.put(&unknown, &[0x77]).put(&place, &[]);
+        partition.commit(batch).await.unwrap();
+        set(&state, &others, "free", 1, Some(SECOND)).await;
+        time::sleep(SECOND + SWEEP).await;
+        assert_eq!(stored(&partition), (301, 301));
+        assert!(!stored_keys(&partition).iter().any(|key| key.ends_with(b"free")));
+        drop(holder);
+        time::sleep(SWEEP).await;
+        assert_eq!(stored(&partition), (1, 1));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_expired_is_no_old_value_for_those_who_watch() {
+    with_ages(async |state, ages, _| {
+        let mut watch = ages.watch().await.unwrap();
+        let mut holder = state.begin();
+        set(&state, &ages, "added", 1, Some(SECOND)).await;
+        set(&state, &ages, "swept", 1, Some(SECOND)).await;
+        for key in ["added", "swept"] {
+            ages.get(&mut holder, key).await.unwrap().unwrap();
+            watch.next().await.unwrap();
+        }
+        tokio::time::advance(SECOND).await;
+        drop(holder);
+        let mut tx = state.begin();
+        ages.add(&mut tx, "added".into(), 2).await.unwrap();
+        tx.commit().await.unwrap();
+        let added = Change::Set { key: "added".to_owned(), old: None, new: Arc::new(2) };
+        assert_eq!(watch.next().await.unwrap().changes, [added]);
+        // Whoever keeps a copy hears of the one whose time has come, and of what value that was.
+        let swept = Change::Removed { key: "swept".to_owned(), old: Some(Arc::new(1)) };
+        assert_eq!(watch.next().await.unwrap().changes, [swept]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_has_expired_need_not_be_readable() {
+    for level in IN_MEMORY {
+        let node = TestNode::start_small().await;
+        let state = node.state(level).await;
+        let sessions: Dictionary<u8, Session> = state.collection("sessions").await.unwrap();
+        let mut tx = state.begin();
+        for key in 0..6 {
+            sessions.set_with_ttl(&mut tx, key, Session { user: "anna".into() }, SECOND).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        drop((sessions, state));
+        // What is opened again knows nothing of what was read before.
+        let state = node.state(level).await;
+        let strict: Dictionary<u8, strict::Session> = state.collection("sessions").await.unwrap();
+        let mut holder = state.begin();
+        for key in 0..6 {
+            // Nobody removes what is locked.
+            assert_eq!(strict.get(&mut holder, &key).await.unwrap_err().kind(), ErrorKind::Invalid);
+        }
+        tokio::time::advance(SECOND).await;
+        drop(holder);
+        let bert = || strict::Session { user: "bert".into(), age: 1 };
+        let mut tx = state.begin();
+        assert_eq!(strict.get(&mut tx, &0).await.unwrap(), None);
+        assert_eq!(strict.multi_get(&mut tx, [&0, &1]).await.unwrap(), [None, None]);
+        assert!(!strict.contains(&mut tx, &1).await.unwrap());
+        strict.add(&mut tx, 2, bert()).await.unwrap();
+        strict.set(&mut tx, 3, bert()).await.unwrap();
+        assert_eq!(strict.update(&mut tx, &4, |_| panic!("it is not there")).await.unwrap(), None);
+        assert!(!strict.compare_and_set(&mut tx, 5, &bert(), bert()).await.unwrap());
+        tx.commit().await.unwrap();
+        for key in [2, 3] {
+            assert_eq!(strict.get(&mut state.begin(), &key).await.unwrap().as_deref(), Some(&bert()));
+        }
+        drop((strict, state));
         node.host.stop().await;
     }
 }

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ActorId, ErrorKind, Level, NodeId, PartitionId};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, RealDisk, Role};
+use mainstay_replica::{
+    Host, HostOptions, InProcessNetwork, KeyRange, Order, Partition, RealDisk, ReplicaOptions, Role,
+};
 use mainstay_state::actor::{ActorStore, ActorWrites};
-use mainstay_state::{Dictionary, StateManager};
+use mainstay_state::{ConcurrentQueue, Dictionary, StateManager};
 
 const NODES: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 
@@ -20,11 +22,28 @@ struct Cluster {
 
 impl Cluster {
     async fn start() -> Self {
+        Self::start_with(|_| ReplicaOptions::default()).await
+    }
+
+    /// Starts one in which the first node is primary for good: the others wait for it for longer than any test takes.
+    async fn start_led_by_the_first() -> Self {
+        Self::start_with(|node| {
+            let mut options = ReplicaOptions::default();
+            if node != NODES[0] {
+                options.timing.election_timeout_min = Duration::from_secs(3000);
+                options.timing.election_timeout_max = Duration::from_secs(3600);
+            }
+            options
+        })
+        .await
+    }
+
+    async fn start_with(replica: impl Fn(NodeId) -> ReplicaOptions) -> Self {
         let network = InProcessNetwork::new();
         let (mut hosts, mut folders) = (Vec::new(), Vec::new());
         for node in NODES {
             let folder = tempfile::tempdir().unwrap();
-            let options = HostOptions { sets_per_level: 1, ..HostOptions::new(node) };
+            let options = HostOptions { sets_per_level: 1, replica: replica(node), ..HostOptions::new(node) };
             let disk = Arc::new(RealDisk);
             let host = Host::open(disk, folder.path(), options, network.endpoint(node)).await.unwrap();
             let handler = host.clone();
@@ -161,5 +180,89 @@ async fn actors_of_a_lost_primary_are_neither_read_nor_written() {
     }
     assert!(after.state(&id, "late").unwrap().is_none());
     assert!(after.epoch() > store.epoch());
+    cluster.stop().await;
+}
+
+/// Waits until a partition is primary, or is not.
+async fn until(partition: &Partition, role: Role) {
+    partition.watch().wait_for(|standing| standing.role == role).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_unknown_outcome_closes_the_state_even_if_the_same_primary_goes_on() {
+    let cluster = Cluster::start_led_by_the_first().await;
+    for level in [Level::Persisted, Level::Volatile] {
+        let partition = cluster.partition(0, level);
+        until(&partition, Role::Primary).await;
+        let state = StateManager::open(partition.clone()).await.unwrap();
+        let (numbers, others): (Dictionary<String, u64>, Dictionary<String, u64>) =
+            (state.collection("numbers").await.unwrap(), state.collection("others").await.unwrap());
+        let jobs: ConcurrentQueue<u64> = state.collection("jobs").await.unwrap();
+        let epoch = partition.check().unwrap();
+
+        cluster.cut_off(0);
+        let mut drop_it = state.begin();
+        state.drop_collection(&mut drop_it, "numbers").await.unwrap();
+        let gates = state.gates();
+        let (dropped, switched) = tokio::join!(drop_it.commit(), gates.switch_on("new"));
+        assert_eq!(dropped.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+        assert_eq!(switched.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+        until(&partition, Role::Secondary).await;
+        cluster.network.heal();
+        until(&partition, Role::Primary).await;
+        assert_eq!(partition.check().unwrap(), epoch, "nobody else was primary");
+
+        // What is known here of the collection and the gate may be wrong, so it is not used any more.
+        for numbers in [&numbers, &others] {
+            let mut tx = state.begin();
+            let error = numbers.set(&mut tx, "late".into(), 1).await.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
+        }
+        let mut tx = state.begin();
+        let error = jobs.enqueue(&mut tx, 1).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
+
+        // Whoever opens it again finds what is true, while the old handles are around.
+        let state = StateManager::open(partition.clone()).await.unwrap();
+        let names: Vec<String> = state.collections().unwrap().into_iter().map(|info| info.name).collect();
+        let numbers: Dictionary<String, u64> = state.collection("numbers").await.unwrap();
+        let mut tx = state.begin();
+        numbers.set(&mut tx, "kept".into(), 1).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(value(&state, &numbers, "kept").await, Some(1));
+        assert!(names.iter().any(|name| name == "others"), "{names:?}");
+        state.gates().switch_on("new").await.unwrap();
+        assert!(state.gates().is_on("new"));
+    }
+    cluster.stop().await;
+}
+
+#[tokio::test]
+async fn what_expires_is_removed_after_the_same_primary_was_away() {
+    let cluster = Cluster::start_led_by_the_first().await;
+    let partition = cluster.partition(0, Level::Volatile);
+    until(&partition, Role::Primary).await;
+    let state = StateManager::open(partition.clone()).await.unwrap();
+    let numbers: Dictionary<String, u64> = state.collection("numbers").await.unwrap();
+    let ttl = Duration::from_millis(1500);
+    let mut tx = state.begin();
+    numbers.set_with_ttl(&mut tx, "a".into(), 1, ttl).await.unwrap();
+    tx.commit().await.unwrap();
+    // By the first byte of its key.
+    let stored = || partition.snapshot().unwrap().scan(KeyRange::prefix(&[0x10]), Order::Ascending).unwrap().count();
+    assert_eq!(stored(), 1);
+    cluster.cut_off(0);
+    until(&partition, Role::Secondary).await;
+    // Its time comes while nobody can remove it.
+    time::sleep(ttl).await;
+    cluster.network.heal();
+    until(&partition, Role::Primary).await;
+    let removed = async {
+        while stored() > 0 {
+            time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(60), removed).await.expect("it is removed within a minute");
+    drop((state, numbers));
     cluster.stop().await;
 }

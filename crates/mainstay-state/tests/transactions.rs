@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Poll;
 
-use mainstay_core::time::Duration;
+use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, Result, task};
-use mainstay_state::{Attempt, Collection, Deadlock, Dictionary, LockTimeout, StateManager, StateOptions};
+use mainstay_state::{
+    Attempt, Collection, Deadlock, Dictionary, LockTimeout, Queue, StateManager, StateOptions, TRANSACTION_BYTES_MAX,
+};
 use support::{LEVELS, TestNode, on_every_level};
 
 type Counts = Dictionary<String, u64>;
@@ -142,9 +144,9 @@ async fn a_deadlock_has_one_victim_at_once_which_cannot_go_on() {
         assert!(matches!(futures_util::poll!(&mut waiting), Poll::Ready(Ok(()))));
         drop(waiting);
         let error = counts.get(&mut two, "c").await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Conflict);
+        assert_eq!(error.kind(), ErrorKind::Retry);
         assert!(error.to_string().contains("victim of a deadlock; begin a new one"), "{error}");
-        assert_eq!(two.commit().await.unwrap_err().kind(), ErrorKind::Conflict);
+        assert_eq!(two.commit().await.unwrap_err().kind(), ErrorKind::Retry);
         one.commit().await.unwrap();
         assert_eq!((value(&state, &counts, "a").await, value(&state, &counts, "b").await), (Some(1), Some(1)));
     })
@@ -311,4 +313,156 @@ async fn a_partitions_state_is_open_once() {
         node.state(level).await;
     }
     node.host.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_operation_has_one_time_limit_however_many_locks_it_takes() {
+    const LIMIT: Duration = Duration::from_secs(2);
+    let node = TestNode::start_small().await;
+    let state = node.state(Level::None).await;
+    let counts = counts(&state).await;
+    let mut tx = state.begin();
+    counts.add(&mut tx, "there".into(), 1).await.unwrap();
+    tx.commit().await.unwrap();
+    for (operation, key) in [("add", "new"), ("try_add", "new"), ("get_or_add", "new"), ("compare_and_set", "there")] {
+        let (mut reader, mut writer, mut tx) = (state.begin(), state.begin(), state.begin());
+        counts.get(&mut reader, key).await.unwrap();
+        counts.get_for_update(&mut writer, key).await.unwrap();
+        let begun = time::now();
+        // It waits for the writer first, for a part of its time, and then for the reader.
+        let operate = async {
+            let tx = tx.within(LIMIT);
+            match operation {
+                "add" => counts.add(tx, key.into(), 2).await,
+                "try_add" => counts.try_add(tx, key.into(), 2).await.map(drop),
+                "get_or_add" => counts.get_or_add(tx, key.into(), || 2).await.map(drop),
+                _ => counts.compare_and_set(tx, key.into(), &1, 2).await.map(drop),
+            }
+        };
+        let let_go = async {
+            time::sleep(LIMIT / 2).await;
+            drop(writer);
+        };
+        let (outcome, ()) = tokio::join!(operate, let_go);
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Timeout, "{operation}");
+        let spent = time::now() - begun;
+        assert!(spent >= LIMIT && spent < LIMIT + LIMIT / 4, "{operation}: {spent:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_swallows_a_deadlock_is_tried_again() {
+    let node = TestNode::start_small().await;
+    let state = node.state(Level::None).await;
+    let counts = counts(&state).await;
+    let mut other = state.begin();
+    counts.set(&mut other, "a".into(), 1).await.unwrap();
+    let (tries, other) = (AtomicU32::new(0), std::cell::RefCell::new(Some(other)));
+    let waiting: std::cell::RefCell<Option<std::pin::Pin<Box<dyn Future<Output = ()>>>>> =
+        std::cell::RefCell::default();
+    state
+        .transact(async |mut tx| {
+            tries.fetch_add(1, Ordering::Relaxed);
+            counts.set(&mut tx, "b".into(), 2).await?;
+            let other = other.take();
+            if let Some(mut other) = other {
+                let counts = counts.clone();
+                let mut wait = Box::pin(async move {
+                    counts.set(&mut other, "b".into(), 1).await.unwrap();
+                    other.commit().await.unwrap();
+                });
+                assert!(futures_util::poll!(&mut wait).is_pending());
+                *waiting.borrow_mut() = Some(wait);
+            }
+            // Closes the circle the first time.
+            let refused = counts.set(&mut tx, "a".into(), 2).await;
+            let wait = waiting.take();
+            if let Some(wait) = wait {
+                assert_eq!(refused.unwrap_err().kind(), ErrorKind::Retry);
+                wait.await;
+            }
+            Ok(())
+        })
+        .await
+        .unwrap();
+    assert_eq!(tries.into_inner(), 2);
+    assert_eq!((value(&state, &counts, "a").await, value(&state, &counts, "b").await), (Some(2), Some(2)));
+}
+
+#[tokio::test]
+async fn a_commit_that_is_dropped_where_no_runtime_is_keeps_its_locks_until_it_has_ended() {
+    let node = TestNode::start().await;
+    let state = node.state(Level::Persisted).await;
+    let counts = counts(&state).await;
+    let mut tx = state.begin();
+    counts.set(&mut tx, "a".into(), 1).await.unwrap();
+    let mut commit = Box::pin(tx.commit());
+    assert!(futures_util::poll!(&mut commit).is_pending());
+    std::thread::spawn(move || drop(commit)).join().unwrap();
+    // Nothing of it has run since.
+    let error = counts.get(state.begin().within(Duration::ZERO), "a").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+    assert_eq!(value(&state, &counts, "a").await, Some(1));
+    node.host.stop().await;
+}
+
+#[tokio::test]
+async fn what_a_transaction_writes_counts_and_not_how_often() {
+    on_every_level(async |state| {
+        let texts: Dictionary<u32, String> = state.collection("texts").await.unwrap();
+        let jobs: Queue<String> = state.collection("jobs").await.unwrap();
+        let long = || "x".repeat(16 << 10);
+        // More of it than a transaction may write, if each were counted.
+        let times = TRANSACTION_BYTES_MAX / long().len() + 10;
+        let mut tx = state.begin();
+        texts.set(&mut tx, 0, long()).await.unwrap();
+        for _ in 0..times {
+            texts.update(&mut tx, &0, |text| text.replace_range(..1, "y")).await.unwrap();
+            texts.add(&mut tx, 1, long()).await.unwrap();
+            texts.remove(&mut tx, &1).await.unwrap();
+            jobs.enqueue(&mut tx, long()).await.unwrap();
+            jobs.try_dequeue(&mut tx).await.unwrap().unwrap();
+        }
+        for round in 0..3 {
+            for key in 0..times as u32 / 2 {
+                texts.set(&mut tx, key, long()).await.unwrap();
+            }
+            if round < 2 {
+                texts.clear(&mut tx).await.unwrap();
+            }
+        }
+        tx.commit().await.unwrap();
+        assert_eq!(texts.len(&mut state.begin()).await.unwrap(), times as u64 / 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_an_operation_admits_can_be_committed() {
+    on_every_level(async |state| {
+        let texts: Dictionary<String, u8> = state.collection("texts").await.unwrap();
+        let key = |number: usize| format!("{number:04000}");
+        let ttl = Duration::from_secs(3600);
+        let mut tx = state.begin();
+        let mut count = 0;
+        // With a time to live, a key is stored twice, and removed once where it had one before.
+        for round in 0..2 {
+            for number in 0..4000 {
+                match texts.set_with_ttl(&mut tx, key(number), round, ttl * u32::from(round + 1)).await {
+                    Ok(()) => {}
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::TooLarge);
+                        assert!(error.to_string().contains("TRANSACTION_BYTES_MAX"), "{error}");
+                        tx.commit().await.unwrap();
+                        tx = state.begin();
+                        texts.set_with_ttl(&mut tx, key(number), round, ttl * u32::from(round + 1)).await.unwrap();
+                        count += 1;
+                    }
+                }
+            }
+        }
+        tx.commit().await.unwrap();
+        assert!(count >= 3, "{count}");
+    })
+    .await;
 }

@@ -3,12 +3,13 @@
 
 mod support;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mainstay_core::{ErrorKind, Level, SequenceNumber};
 use mainstay_state::{
-    Change, Changed, ConcurrentQueue, Dictionary, Queue, QueueChange, QueueChanged, StateManager, Watch,
+    Change, Changed, Collection, ConcurrentQueue, Dictionary, Queue, QueueChange, QueueChanged, StateManager, Watch,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use support::{TestNode, on_every_level};
@@ -317,4 +318,150 @@ async fn queues_are_watched_too() {
         assert_eq!(first.next().await.unwrap().changes, [QueueChange::Cleared]);
     })
     .await;
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Person {
+    name: String,
+}
+
+/// A version of a type that cannot read what the other one writes.
+mod strict {
+    #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+    pub(crate) struct Person {
+        pub(crate) name: String,
+        pub(crate) age: u32,
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_not_passed_over() {
+    on_every_level(async |state| {
+        let strict: Dictionary<u8, strict::Person> = state.collection("people").await.unwrap();
+        let people: Dictionary<u8, Person> = state.collection("people").await.unwrap();
+        let strict_line: Queue<strict::Person> = state.collection("line").await.unwrap();
+        let line: Queue<Person> = state.collection("line").await.unwrap();
+        let (mut watch, mut line_watch) = (strict.watch().await.unwrap(), strict_line.watch().await.unwrap());
+        let (start, line_start) = (watch.position(), line_watch.position());
+        let anna = Person { name: "anna".into() };
+        let mut tx = state.begin();
+        people.set(&mut tx, 1, anna.clone()).await.unwrap();
+        line.enqueue(&mut tx, anna.clone()).await.unwrap();
+        tx.commit().await.unwrap();
+        let mut tx = state.begin();
+        strict.set(&mut tx, 2, strict::Person { name: "bert".into(), age: 4 }).await.unwrap();
+        tx.commit().await.unwrap();
+        for _ in 0..2 {
+            assert_eq!(watch.next().await.unwrap_err().kind(), ErrorKind::Invalid);
+            assert_eq!(line_watch.next().await.unwrap_err().kind(), ErrorKind::Invalid);
+            assert_eq!((watch.position(), line_watch.position()), (start, line_start));
+        }
+        // Who can read it goes on there.
+        let mut watch = people.watch_after(watch.position()).await.unwrap();
+        let changes = [Change::Set { key: 1, old: None, new: Arc::new(anna.clone()) }];
+        assert_eq!(watch.next().await.unwrap().changes, changes);
+        let mut line_watch = line.watch_after(line_watch.position()).await.unwrap();
+        assert_eq!(line_watch.next().await.unwrap().changes, [QueueChange::Enqueued(Arc::new(anna))]);
+    })
+    .await;
+}
+
+async fn drop_ages(state: &StateManager) -> SequenceNumber {
+    let mut tx = state.begin();
+    state.drop_collection(&mut tx, "ages").await.unwrap();
+    tx.commit().await.unwrap()
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_another_takes_the_name_at_once() {
+    on_every_level(async |state| {
+        let old = ages(&state).await;
+        set(&state, &old, "anna", 1).await;
+        let mut watch = old.watch().await.unwrap();
+        let mut tx = state.begin();
+        state.drop_collection(&mut tx, "ages").await.unwrap();
+        let new = Ages::open(&state, &mut tx, "ages").await.unwrap();
+        new.set(&mut tx, "anna".into(), 2).await.unwrap();
+        new.clear(&mut tx).await.unwrap();
+        new.set(&mut tx, "bert".into(), 3).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(watch.next().await.unwrap().changes, [Change::Cleared]);
+        assert_eq!(watch.next().await.unwrap_err().kind(), ErrorKind::NotFound);
+        let mut watch = new.watch().await.unwrap();
+        set(&state, &new, "bert", 4).await;
+        assert_eq!(watch.next().await.unwrap().changes, [was_set("bert", Some(3), 4)]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_end_of_one_is_not_that_of_the_next_of_its_name() {
+    let node = TestNode::start().await;
+    for level in [Level::Persisted, Level::Volatile] {
+        let state = node.state(level).await;
+        let old = ages(&state).await;
+        let start = set(&state, &old, "anna", 1).await;
+        drop_ages(&state).await;
+        let new = ages(&state).await;
+        set(&state, &new, "bert", 2).await;
+        let mut watch = new.watch_after(start).await.unwrap();
+        assert_eq!(watch.next().await.unwrap().changes, [was_set("bert", None, 2)]);
+        drop_ages(&state).await;
+        assert_eq!(watch.next().await.unwrap().changes, [Change::Cleared]);
+        assert_eq!(watch.next().await.unwrap_err().kind(), ErrorKind::NotFound);
+    }
+    node.host.stop().await;
+}
+
+#[tokio::test]
+async fn what_comes_and_goes_in_one_transaction_is_not_shown() {
+    on_every_level(async |state| {
+        let ages = ages(&state).await;
+        let mut watch = ages.watch().await.unwrap();
+        set(&state, &ages, "anna", 1).await;
+        let mut tx = state.begin();
+        ages.add(&mut tx, "bert".into(), 2).await.unwrap();
+        ages.remove(&mut tx, "bert").await.unwrap();
+        assert!(!ages.contains(&mut tx, "bert").await.unwrap());
+        tx.commit().await.unwrap();
+        let mut tx = state.begin();
+        ages.add(&mut tx, "bert".into(), 2).await.unwrap();
+        ages.remove(&mut tx, "bert").await.unwrap();
+        ages.add(&mut tx, "carl".into(), 3).await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", None, 1)]);
+        assert_eq!(watch.next().await.unwrap().changes, [was_set("carl", None, 3)]);
+        assert_eq!(ages.len(&mut state.begin()).await.unwrap(), 2);
+    })
+    .await;
+}
+
+/// The first watch of a set of level none, while others of the set commit all the time.
+#[test]
+fn the_first_watch_opens_while_others_commit() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        for _ in 0..50 {
+            let node = TestNode::start_small().await;
+            let state = node.state(Level::None).await;
+            let ages = ages(&state).await;
+            let other = node.partition(Level::None, 8).await;
+            let busy = Arc::new(AtomicBool::new(true));
+            let goes_on = busy.clone();
+            let (begun, has_begun) = std::sync::mpsc::sync_channel(1);
+            let committing = std::thread::spawn(move || {
+                while goes_on.load(Ordering::Relaxed) {
+                    let mut batch = other.batch();
+                    batch.put(b"key", b"value");
+                    other.commit_at_once(batch).unwrap();
+                    _ = begun.try_send(());
+                }
+            });
+            has_begun.recv().unwrap();
+            let watch = ages.watch().await;
+            busy.store(false, Ordering::Relaxed);
+            committing.join().unwrap();
+            watch.unwrap();
+        }
+    });
 }

@@ -104,7 +104,10 @@ impl Fault {
             what => match path::check(bytes, depth_max) {
                 Err(damage) => damage.while_decoding::<T>(bytes, depth_max),
                 Ok(()) => {
-                    Error::invalid(format!("{}: {what} (decoding {name})", path::of(bytes, at.unwrap_or_default())))
+                    let at = at.unwrap_or_default();
+                    let written = path::fields_around(bytes, at)
+                        .map_or_else(String::new, |fields| format!("; it was written with the fields {fields}"));
+                    Error::invalid(format!("{}: {what} (decoding {name}{written})", path::of(bytes, at)))
                 }
             },
         }

@@ -39,6 +39,40 @@ pub(super) fn of(bytes: &[u8], at: usize) -> String {
     }
 }
 
+/// The most names of fields that a message repeats.
+const FIELDS_SHOWN_MAX: usize = 16;
+
+/// The names of the fields of the innermost struct or map that the byte at `at` belongs to, as they are stored: they say which
+/// version of a type has written it. `None` if there is none.
+pub(super) fn fields_around(bytes: &[u8], at: usize) -> Option<String> {
+    let mut reader = Reader::new(bytes, 0);
+    let mut innermost = None;
+    loop {
+        let here = reader.at;
+        if matches!(Reader::new(bytes, here).head(), Ok(Head::Map(_))) {
+            innermost = Some(here);
+        }
+        if here >= at || !matches!(step(&mut reader, at, &mut String::new()), Some(Step::Value)) {
+            break;
+        }
+    }
+    let mut reader = Reader::new(bytes, innermost?);
+    let Ok(Head::Map(count)) = reader.head() else { return None };
+    let mut names = String::new();
+    for index in 0..count {
+        if index == FIELDS_SHOWN_MAX {
+            names.push_str(&format!(" and {} more", count - index));
+            break;
+        }
+        let key = reader.at;
+        reader.skip(Limits::DEPTH_CEILING).ok()?;
+        let name = name(&bytes[key..reader.at]);
+        names.push_str(&format!("{}`{}`", if index == 0 { "" } else { ", " }, name.strip_prefix('.').unwrap_or(&name)));
+        reader.skip(Limits::DEPTH_CEILING).ok()?;
+    }
+    (count > 0).then(|| shortened(names))
+}
+
 enum Step {
     Key,
     Value,

@@ -56,6 +56,7 @@ impl CommitFaults {
 pub(crate) struct ActorActivation<T: Actor> {
     hall: Arc<Hall<T>>,
     opened: Arc<Opened>,
+    store: ActorStore,
     tasks: Tasks,
     /// What fires reminders, and sweeps what has expired.
     clocks: Tasks,
@@ -69,12 +70,12 @@ impl<T: Actor> ActorActivation<T> {
         if store.epoch() != place.epoch {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
-        let hall = Hall::<T>::open(HallCore::new(place, store, scope.clone(), T::REMINDABLE.is_some()));
+        let hall = Hall::<T>::open(HallCore::new(place, store.clone(), scope.clone(), T::REMINDABLE.is_some()));
         let clocks = Tasks(Scope::new());
         Alarm::start(&hall, &clocks.0);
         Sweeper::start(&hall, &clocks.0);
         let opened = Arc::new(Opened { tenant: Tenant::Actors(hall.clone()), scope });
-        Ok(Box::new(Self { hall, opened, tasks, clocks }))
+        Ok(Box::new(Self { hall, opened, store, tasks, clocks }))
     }
 }
 
@@ -83,9 +84,14 @@ impl<T: Actor> Activation for ActorActivation<T> {
         self.opened.clone()
     }
 
+    fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let store = self.store.clone();
+        Box::pin(async move { store.closed().await })
+    }
+
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let Self { hall, tasks, clocks, .. } = &*self;
+            let Self { hall, store, tasks, clocks, .. } = &*self;
             // Nothing begins any more. What is due stays in the store, and the turns that have begun go on.
             clocks.0.stop();
             clocks.0.ended().await;
@@ -98,6 +104,8 @@ impl<T: Actor> Activation for ActorActivation<T> {
                     "turns have not ended within the grace period and are dropped"
                 );
             }
+            // Nothing is on its way any more when the next one opens.
+            _ = time::timeout(grace, store.close()).await;
             tasks.0.stop();
             tasks.0.ended().await;
         })

@@ -33,6 +33,7 @@ pub(crate) struct ServiceActivation {
     run: Option<JoinHandle<()>>,
     cancellation: Cancellation,
     tasks: Tasks,
+    state: StateManager,
 }
 
 /// What runs for an object. It ends with the activation, also with one that is dropped where it stands.
@@ -48,6 +49,10 @@ impl Drop for Tasks {
 pub(crate) trait Activation: Send + Sync {
     /// What calls see of it.
     fn opened(&self) -> Arc<Opened>;
+
+    /// Waits until its state has closed by itself, because nobody knows whether a commit has happened: then it has to be opened
+    /// again, also where the partition goes on as the primary in the same epoch.
+    fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
     /// Ends it. To be called when no call can find it any more.
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -81,7 +86,7 @@ impl ServiceActivation {
         let (context, cancellation) = ServiceContext::new(address.clone(), partition.level(), epoch, services);
         let scope = Scope::new();
         let tasks = Tasks(scope.clone());
-        let object = scope.enter(catching("opening", make::<T>(&partition, &context))).await?;
+        let (object, state) = scope.enter(catching("opening", make::<T>(&partition, &context))).await?;
         if partition.check()? != epoch {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
@@ -89,7 +94,7 @@ impl ServiceActivation {
         let run = T::RUNS.then(|| scope.spawn(keep_running(served.clone(), context)));
         let tenant = Tenant::Service(Interfaces::<Served<T>>::of_service().objects(&served));
         let opened = Arc::new(Opened { tenant, scope });
-        Ok(Box::new(Self { address, opened, run, cancellation, tasks }))
+        Ok(Box::new(Self { address, opened, run, cancellation, tasks, state }))
     }
 }
 
@@ -98,9 +103,14 @@ impl Activation for ServiceActivation {
         self.opened.clone()
     }
 
+    fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let state = self.state.clone();
+        Box::pin(async move { state.closed().await })
+    }
+
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let Self { address, opened, run, cancellation, tasks } = *self;
+            let Self { address, opened, run, cancellation, tasks, state } = *self;
             cancellation.cancel();
             // The slot has let go of it, and so the last one to hold the object is whoever still runs.
             drop(opened);
@@ -115,16 +125,19 @@ impl Activation for ServiceActivation {
                     "run or calls have not ended within the grace period and are dropped: end run when its context is cancelled"
                 );
             }
+            // Whoever has kept a handle of it is not in the way of the next opening, and nothing is on its way any more by then:
+            // that is known soon, unless somebody has begun a commit and does not wait for it.
+            _ = time::timeout(CLOSE_GRACE, state.close()).await;
             tasks.0.stop();
             tasks.0.ended().await;
         })
     }
 }
 
-async fn make<T: Service>(partition: &Partition, context: &ServiceContext) -> Result<T> {
+async fn make<T: Service>(partition: &Partition, context: &ServiceContext) -> Result<(T, StateManager)> {
     let state = StateManager::open(partition.clone()).await?;
     let mut transaction = state.begin();
     let object = T::open(&mut Opening { state: &state, transaction: &mut transaction, context }).await?;
     transaction.commit().await?;
-    Ok(object)
+    Ok((object, state))
 }

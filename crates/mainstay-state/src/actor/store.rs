@@ -5,7 +5,7 @@ use bytes::Bytes;
 use mainstay_core::random;
 use mainstay_core::time::WallTime;
 use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Result, SequenceNumber};
-use mainstay_replica::{Batch, Claim, Order, Partition, Snapshot, prefix_successor};
+use mainstay_replica::{Batch, Order, Partition, Snapshot, prefix_successor};
 use rand::Rng as _;
 
 use super::layout::{self, EncodedId};
@@ -13,6 +13,7 @@ use super::name::Kind;
 use super::record::{self, Owner};
 use super::writes::Change;
 use super::{ActorWrites, Answer, Published, Reminder};
+use crate::tenure::Tenure;
 
 /// What the actors of a service store in one partition. Cheap to clone.
 ///
@@ -43,8 +44,7 @@ pub struct ActorStore {
 struct Inner {
     partition: Partition,
     epoch: Epoch,
-    /// Two who hold actors of one partition would not know of each other's turns.
-    _claim: Claim,
+    tenure: Arc<Tenure>,
 }
 
 impl fmt::Debug for ActorStore {
@@ -67,12 +67,26 @@ impl ActorStore {
             batch.put(layout::LAYOUT_KEY, &[layout::LAYOUT_VERSION]).in_epoch(epoch);
             partition.commit(batch).await?;
         }
-        Ok(Self { inner: Arc::new(Inner { partition, epoch, _claim: claim }) })
+        let tenure = Tenure::new(claim, partition.level());
+        Ok(Self { inner: Arc::new(Inner { partition, epoch, tenure }) })
     }
 
     /// The epoch in which it was opened.
     pub fn epoch(&self) -> Epoch {
         self.inner.epoch
+    }
+
+    /// Closes it: from now on all that reads or commits is refused with `NotPrimary`. Waits for the commits that are on their
+    /// way.
+    pub async fn close(&self) {
+        self.inner.tenure.end();
+        self.inner.tenure.vacated().await;
+    }
+
+    /// Waits until it is closed. It closes itself when the outcome of a commit is unknown: what is in memory of its actors may be
+    /// wrong then, although the partition may go on as the primary. Open it again.
+    pub async fn closed(&self) {
+        self.inner.tenure.ended().await;
     }
 
     /// The partition that it is in.
@@ -278,8 +292,13 @@ impl ActorStore {
     /// `NotPrimary`, `Overloaded`, `TooLarge`, `Corrupt`, `UnknownVersion`: nothing was changed. `OutcomeUnknown`: it may or
     /// may not have happened, and the partition has to be opened again.
     pub async fn commit(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
-        let batch = self.batch(writes)?;
-        self.inner.partition.commit(batch).await
+        let Inner { partition, tenure, .. } = &*self.inner;
+        let _underway = tenure.begin_commit().ok_or_else(|| Tenure::refusal(partition))?;
+        let outcome = partition.commit(self.batch(writes)?).await;
+        if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutcomeUnknown) {
+            tenure.end();
+        }
+        outcome
     }
 
     fn batch(&self, writes: &ActorWrites) -> Result<Batch> {
@@ -429,9 +448,9 @@ impl ActorStore {
 
     /// Whether this is still the primary, and was so without a break since this was opened.
     fn check(&self) -> Result<()> {
-        let Inner { partition, epoch, .. } = &*self.inner;
+        let Inner { partition, epoch, tenure } = &*self.inner;
         if partition.check()? == *epoch {
-            return Ok(());
+            return if tenure.is_over() { Err(Tenure::refusal(partition)) } else { Ok(()) };
         }
         Err(Error::new(
             ErrorKind::NotPrimary { hint: partition.standing().primary },

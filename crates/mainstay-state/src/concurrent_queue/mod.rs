@@ -206,8 +206,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
     /// `Timeout` and `Retry` for its lock, `NotPrimary`.
     pub async fn clear(&self, tx: &mut Transaction) -> Result<()> {
         self.handle.enter(tx, LockMode::Exclusive).await?;
-        queue::clear(&self.handle, tx);
-        Ok(())
+        queue::clear(&self.handle, tx)
     }
 
     /// What an operation begins with that waits before it locks anything.

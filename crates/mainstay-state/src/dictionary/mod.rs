@@ -272,7 +272,7 @@ where
         if now.as_deref() != Some(expected) {
             return Ok(false);
         }
-        self.lock(tx, &key, LockMode::Exclusive).await?;
+        self.strengthen(tx, &key).await?;
         self.put(tx, key, before, Arc::new(value), None)?;
         Ok(true)
     }
@@ -313,8 +313,7 @@ where
     /// As [`get`](Dictionary::get).
     pub async fn clear(&self, tx: &mut Transaction) -> Result<()> {
         self.handle.enter(tx, LockMode::Exclusive).await?;
-        tx.writes.clear(self.handle.known.id);
-        Ok(())
+        tx.writes.clear(self.handle.known.id)
     }
 
     /// A key as it is stored.
@@ -332,6 +331,11 @@ where
     async fn lock(&self, tx: &mut Transaction, key: &Key, mode: LockMode) -> Result<()> {
         self.handle.enter(tx, LockMode::Shared).await?;
         tx.lock(key, mode, || self.handle.name_of(key)).await
+    }
+
+    /// Takes a key that is locked for an update for oneself, as part of the same operation and within its time limit.
+    async fn strengthen(&self, tx: &mut Transaction, key: &Key) -> Result<()> {
+        tx.lock(key, LockMode::Exclusive, || self.handle.name_of(key)).await
     }
 
     async fn read(&self, tx: &mut Transaction, key: Key, mode: LockMode) -> Result<Option<Arc<V>>> {
@@ -361,7 +365,7 @@ where
         if before.live().is_some() {
             return Ok(before.0);
         }
-        self.lock(tx, key, LockMode::Exclusive).await?;
+        self.strengthen(tx, key).await?;
         self.put(tx, key.clone(), before, Arc::new(value()), None)?;
         Ok(None)
     }

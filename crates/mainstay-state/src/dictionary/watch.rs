@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 
 use super::Dictionary;
 use super::range::decode_key;
-use crate::entry::Entry;
+use crate::collection::Handle;
+use crate::entry::{Entry, Value};
 use crate::watch::{CollectionChanges, RawChange};
 
 /// What one commit changed in a dictionary.
@@ -102,30 +103,34 @@ where
     ///
     /// # Errors
     /// `TooOld` if this was too slow, and the log no longer has what follows; `NotFound` when the dictionary was dropped;
-    /// `Fatal` when the replica has stopped. A key or value that cannot be read is named.
+    /// `Fatal` when the replica has stopped. A key or value that cannot be read is named, and is not passed over: asking again
+    /// gives the same answer. Watch with a type that can read it, or enumerate the dictionary and watch from the number of
+    /// that [snapshot](crate::Transaction::snapshot_number).
     pub async fn next(&mut self) -> Result<Changed<K, V>> {
-        let (sequence_number, changes) = self.changes.next().await?;
-        let changes = changes.into_iter().map(|change| self.read(change)).collect::<Result<_>>()?;
-        Ok(Changed { sequence_number, changes })
+        self.changes
+            .next(|handle, sequence_number, changes| {
+                let changes = changes.iter().map(|change| read(handle, change)).collect::<Result<_>>()?;
+                Ok(Changed { sequence_number, changes })
+            })
+            .await
     }
 
     /// Where to go on after what was delivered: the number to give to [`watch_after`](Dictionary::watch_after) another time.
     pub fn position(&self) -> SequenceNumber {
         self.changes.position()
     }
+}
 
-    fn read(&self, change: RawChange) -> Result<Change<K, V>> {
-        let RawChange::Entry { key: raw, old, new } = change else { return Ok(Change::Cleared) };
-        let key = decode_key(self.changes.handle(), &raw)?;
-        let old = old.map(|old| self.value(&raw, old)).transpose()?;
-        Ok(match new {
-            Some(new) => Change::Set { key, old, new: self.value(&raw, new)? },
-            None => Change::Removed { key, old },
-        })
-    }
-
-    fn value(&self, key: &[u8], stored: Bytes) -> Result<Arc<V>> {
-        let value = Entry::decode::<V>(stored).and_then(|entry| entry.value());
-        value.map_err(|error| self.changes.handle().explain(key, error))
-    }
+fn read<K: DeserializeOwned, V: Value>(handle: &Handle, change: &RawChange) -> Result<Change<K, V>> {
+    let RawChange::Entry { key: raw, old, new } = change else { return Ok(Change::Cleared) };
+    let value = |stored: &Bytes| {
+        let value = Entry::decode::<V>(stored.clone()).and_then(|entry| entry.value());
+        value.map_err(|error| handle.explain(raw, error))
+    };
+    let key = decode_key(handle, raw)?;
+    let old = old.as_ref().map(value).transpose()?;
+    Ok(match new {
+        Some(new) => Change::Set { key, old, new: value(new)? },
+        None => Change::Removed { key, old },
+    })
 }

@@ -177,8 +177,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Queue<T> {
     /// `Timeout` and `Retry` for its lock, `NotPrimary`.
     pub async fn clear(&self, tx: &mut Transaction) -> Result<()> {
         self.handle.enter(tx, LockMode::Exclusive).await?;
-        clear(&self.handle, tx);
-        Ok(())
+        clear(&self.handle, tx)
     }
 
     /// Reads the items from the first to the last, from the snapshot that all enumerations and counts of this

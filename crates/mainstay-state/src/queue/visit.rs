@@ -129,6 +129,7 @@ impl<'a> Wait<'a> {
                 signal = std::future::poll_fn(|context| known.line.poll(self.ask, self.ticket, context)) => signal,
                 // Items may have come of which nobody could tell, or none will ever come again.
                 Ok(()) = standing.changed() => Signal::Called,
+                () = shared.tenure.ended() => Signal::Called,
             };
             if signal == Signal::Granted {
                 return Ok(());
@@ -169,10 +170,11 @@ impl Ending for VisitEnding {
 }
 
 /// A queue is cleared by a transaction. That the collection is not used by others is locked.
-pub(crate) fn clear(queue: &Handle, tx: &mut Transaction) {
-    tx.writes.clear(queue.known.id);
+pub(crate) fn clear(queue: &Handle, tx: &mut Transaction) -> Result<()> {
+    tx.writes.clear(queue.known.id)?;
     queue.known.line.clearing(tx.id());
     tx.endings.push(Box::new(ClearEnding { queue: queue.clone() }));
+    Ok(())
 }
 
 struct ClearEnding {

@@ -2,14 +2,14 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mainstay_core::{Result, SequenceNumber};
+use mainstay_core::{Error, Result, SequenceNumber};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Queue;
 use crate::collection::Handle;
 use crate::concurrent_queue::ConcurrentQueue;
-use crate::entry::Entry;
+use crate::entry::{Entry, Value};
 use crate::watch::{CollectionChanges, RawChange};
 
 /// What one commit changed in a queue.
@@ -85,29 +85,30 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> QueueWatch<T> {
     /// # Errors
     /// As [`Watch::next`](crate::Watch::next).
     pub async fn next(&mut self) -> Result<QueueChanged<T>> {
-        let (sequence_number, changes) = self.changes.next().await?;
-        let changes = changes.into_iter().map(|change| self.read(change)).collect::<Result<_>>()?;
-        Ok(QueueChanged { sequence_number, changes })
+        self.changes
+            .next(|handle, sequence_number, changes| {
+                let changes = changes.iter().map(|change| read(handle, change)).collect::<Result<_>>()?;
+                Ok(QueueChanged { sequence_number, changes })
+            })
+            .await
     }
 
     /// Where to go on after what was delivered: the number to watch from another time.
     pub fn position(&self) -> SequenceNumber {
         self.changes.position()
     }
+}
 
-    fn read(&self, change: RawChange) -> Result<QueueChange<T>> {
-        Ok(match change {
-            RawChange::Entry { new: Some(new), .. } => QueueChange::Enqueued(self.item(new)?),
-            RawChange::Entry { old, .. } => QueueChange::Dequeued(old.map(|old| self.item(old)).transpose()?),
-            RawChange::Cleared => QueueChange::Cleared,
-        })
-    }
-
-    fn item(&self, stored: Bytes) -> Result<Arc<T>> {
-        let item = Entry::decode::<T>(stored).and_then(|entry| entry.value());
+fn read<T: Value>(handle: &Handle, change: &RawChange) -> Result<QueueChange<T>> {
+    let item = |stored: &Bytes| {
+        let item = Entry::decode::<T>(stored.clone()).and_then(|entry| entry.value());
         item.map_err(|error| {
-            let text = format!("an item of {}: {error}", self.changes.handle().known);
-            mainstay_core::Error::new(error.kind(), text).with_source(error)
+            Error::new(error.kind(), format!("an item of {}: {error}", handle.known)).with_source(error)
         })
-    }
+    };
+    Ok(match change {
+        RawChange::Entry { new: Some(new), .. } => QueueChange::Enqueued(item(new)?),
+        RawChange::Entry { old, .. } => QueueChange::Dequeued(old.as_ref().map(item).transpose()?),
+        RawChange::Cleared => QueueChange::Cleared,
+    })
 }

@@ -96,7 +96,7 @@ impl Session {
                 Step::Nothing => return,
                 Step::Dead => {
                     let again = self.dictionaries[0].get(&mut tx, &0).await.unwrap_err();
-                    assert_eq!(again.kind(), ErrorKind::Conflict, "{name}: {again}");
+                    assert_eq!(again.kind(), ErrorKind::Retry, "{name}: {again}");
                     return;
                 }
             }

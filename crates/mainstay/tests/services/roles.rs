@@ -1,7 +1,7 @@
 //! A partition that changes hands: its object follows the primary.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use mainstay::partition::SimDisk;
 use mainstay::prelude::*;
@@ -20,7 +20,12 @@ trait Owner {
     async fn add(&self, n: u64) -> Result<u64>;
     async fn runs(&self) -> Result<(u64, u64)>;
     async fn hang(&self) -> Result<()>;
+    async fn leave_behind(&self) -> Result<()>;
+    async fn close_state(&self) -> Result<()>;
 }
+
+/// Handles that outlive their object, as in a task of somebody's own.
+static LEFT_BEHIND: Mutex<Vec<Dictionary<String, u64>>> = Mutex::new(Vec::new());
 
 #[derive(Service)]
 #[service(implements(Owner), partitions = singleton, run)]
@@ -59,6 +64,16 @@ impl Owner for OwnerService {
 
     async fn hang(&self) -> Result<()> {
         std::future::pending().await
+    }
+
+    async fn leave_behind(&self) -> Result<()> {
+        LEFT_BEHIND.lock().unwrap().push(self.numbers.clone());
+        Ok(())
+    }
+
+    async fn close_state(&self) -> Result<()> {
+        self.state.close().await;
+        Ok(())
     }
 }
 
@@ -159,6 +174,50 @@ async fn an_object_and_its_run_follow_the_primary() {
     assert!(third_epoch > second_epoch);
     assert_eq!(runs, 3);
 
+    for process in [one, two, three] {
+        process.directory.stop().await;
+        process.host.stop().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_state_has_closed_is_opened_again() {
+    let network = InProcessNetwork::new();
+    let one = Process::start(&network, 1).await;
+    one.is(Role::Primary).await;
+    assert_eq!(one.owner.add(5).await.unwrap(), 5);
+    // As it does itself when nobody knows what became of a commit. A handle that was left behind is in nobody's way.
+    one.owner.leave_behind().await.unwrap();
+    one.owner.close_state().await.unwrap();
+    let again = async {
+        loop {
+            match one.owner.add(5).await {
+                Ok(sum) => return sum,
+                Err(error) => assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}"),
+            }
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    assert_eq!(time::timeout(Duration::from_secs(60), again).await.expect("it is opened again"), 10);
+    let (epoch, runs) = one.owner.runs().await.unwrap();
+    assert_eq!((epoch, runs), (one.partition().check().unwrap().0, 2));
+    one.directory.stop().await;
+    one.host.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_of_an_object_is_not_in_the_way_of_the_next() {
+    let network = InProcessNetwork::new();
+    let one = Process::start(&network, 1).await;
+    let two = Process::start(&network, 2).await;
+    let three = Process::start(&network, 3).await;
+    one.is(Role::Primary).await;
+    assert_eq!(one.owner.add(5).await.unwrap(), 5);
+    one.owner.leave_behind().await.unwrap();
+    one.hand_over(&two).await;
+    assert_eq!(two.owner.add(5).await.unwrap(), 10);
+    two.hand_over(&one).await;
+    assert_eq!(one.owner.add(5).await.unwrap(), 15);
     for process in [one, two, three] {
         process.directory.stop().await;
         process.host.stop().await;

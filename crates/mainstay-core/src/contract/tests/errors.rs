@@ -89,6 +89,23 @@ fn a_missing_field_is_named_with_its_parent_and_the_remedy() {
 }
 
 #[test]
+fn what_was_written_is_named_by_its_fields() {
+    let said = |bytes: Vec<u8>| decode::<Cart>(&bytes).unwrap_err().to_string();
+    let of_cart = format!("(decoding {}; it was written with the fields", std::any::type_name::<Cart>());
+    for (value, fields) in [
+        (encode(&map("orders", vec![BTreeMap::from([("cost", 5), ("tax", 1)])])), " `cost`, `tax`)"),
+        (encode(&map("orders", vec![Any { price: "5" }])), " `price`)"),
+        (encode(&BTreeMap::from([("lines", 1), ("not plain", 2)])), " `lines`, `[\"not plain\"]`)"),
+        (encode(&(0..20).map(|number| (format!("f{number:02}"), 1)).collect::<BTreeMap<_, _>>()), "`f15` and 4 more)"),
+    ] {
+        let said = said(value.unwrap());
+        assert!(said.contains(&of_cart) && said.ends_with(fields), "{said}");
+    }
+    let said = said(encode(&7).unwrap());
+    assert!(!said.contains("written"), "{said}");
+}
+
+#[test]
 fn keys_of_maps_are_part_of_the_path() {
     #[derive(Serialize)]
     struct Maps {
