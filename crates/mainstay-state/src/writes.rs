@@ -51,7 +51,7 @@ impl Write {
 
 impl Writes {
     pub(crate) fn is_empty(&self) -> bool {
-        (self.entries.is_empty() || self.entries.iter().all(|(_, write)| write.is_nothing()))
+        self.entries.is_empty()
             && self.others.as_ref().is_none_or(|others| {
                 others.records.is_empty() && others.items.values().all(VecDeque::is_empty) && others.cleared.is_empty()
             })

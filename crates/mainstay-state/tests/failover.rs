@@ -266,3 +266,25 @@ async fn what_expires_is_removed_after_the_same_primary_was_away() {
     drop((state, numbers));
     cluster.stop().await;
 }
+
+#[tokio::test]
+async fn a_commit_that_is_dropped_where_no_runtime_is_keeps_its_locks_until_it_has_ended() {
+    let cluster = Cluster::start_led_by_the_first().await;
+    let partition = cluster.partition(0, Level::Volatile);
+    until(&partition, Role::Primary).await;
+    let state = StateManager::open(partition.clone()).await.unwrap();
+    let numbers: Dictionary<String, u64> = state.collection("numbers").await.unwrap();
+    // So it cannot end before it is dropped.
+    cluster.cut_off(0);
+    let mut tx = state.begin();
+    numbers.set(&mut tx, "a".into(), 1).await.unwrap();
+    let mut commit = Box::pin(tx.commit());
+    assert!(futures_util::poll!(&mut commit).is_pending());
+    std::thread::Builder::new().spawn(move || drop(commit)).unwrap().join().unwrap();
+    let error = numbers.get(state.begin().within(Duration::ZERO), "a").await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+    // Nobody hears of its outcome but the state.
+    state.closed().await;
+    cluster.network.heal();
+    cluster.stop().await;
+}

@@ -390,23 +390,6 @@ async fn a_body_that_swallows_a_deadlock_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_commit_that_is_dropped_where_no_runtime_is_keeps_its_locks_until_it_has_ended() {
-    let node = TestNode::start().await;
-    let state = node.state(Level::Persisted).await;
-    let counts = counts(&state).await;
-    let mut tx = state.begin();
-    counts.set(&mut tx, "a".into(), 1).await.unwrap();
-    let mut commit = Box::pin(tx.commit());
-    assert!(futures_util::poll!(&mut commit).is_pending());
-    std::thread::spawn(move || drop(commit)).join().unwrap();
-    // Nothing of it has run since.
-    let error = counts.get(state.begin().within(Duration::ZERO), "a").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
-    assert_eq!(value(&state, &counts, "a").await, Some(1));
-    node.host.stop().await;
-}
-
-#[tokio::test]
 async fn what_a_transaction_writes_counts_and_not_how_often() {
     on_every_level(async |state| {
         let texts: Dictionary<u32, String> = state.collection("texts").await.unwrap();

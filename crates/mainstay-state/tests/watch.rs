@@ -449,7 +449,7 @@ fn the_first_watch_opens_while_others_commit() {
             let busy = Arc::new(AtomicBool::new(true));
             let goes_on = busy.clone();
             let (begun, has_begun) = std::sync::mpsc::sync_channel(1);
-            let committing = std::thread::spawn(move || {
+            let committing = std::thread::Builder::new().spawn(move || {
                 while goes_on.load(Ordering::Relaxed) {
                     let mut batch = other.batch();
                     batch.put(b"key", b"value");
@@ -460,7 +460,7 @@ fn the_first_watch_opens_while_others_commit() {
             has_begun.recv().unwrap();
             let watch = ages.watch().await;
             busy.store(false, Ordering::Relaxed);
-            committing.join().unwrap();
+            committing.unwrap().join().unwrap();
             watch.unwrap();
         }
     });
