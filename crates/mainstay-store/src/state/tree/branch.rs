@@ -3,6 +3,7 @@ use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
 use super::leaf::Tags;
+use super::run::Run;
 use super::{Bounds, Node, Split};
 use crate::state::value::Value;
 use crate::state::{Key, Order};
@@ -29,6 +30,7 @@ pub(super) struct Branch {
     heads: Vec<u64>,
     /// The tags of each child that is a leaf: of all that a search looks at, this stays in a cache.
     tags: Vec<Tags>,
+    run: Run,
 }
 
 impl Branch {
@@ -38,7 +40,7 @@ impl Branch {
     }
 
     fn new(starts: Vec<Key>, children: Vec<Node>, tags: Vec<Tags>) -> Self {
-        let mut branch = Self { starts, children, common: 0, heads: Vec::new(), tags };
+        let mut branch = Self { starts, children, common: 0, heads: Vec::new(), tags, run: Run::default() };
         branch.index();
         branch
     }
@@ -74,21 +76,23 @@ impl Branch {
     }
 
     /// Sets a key that is not there.
-    pub(super) fn insert_new(&mut self, key: Key, value: Value, is_last: bool) -> Option<Split> {
+    pub(super) fn insert_new(&mut self, key: Key, value: Value) -> Option<Split> {
         let place = self.place(&key);
-        let is_last = is_last && place + 1 == self.children.len();
-        let split = self.children[place].insert_new(key, value, is_last);
+        let split = self.children[place].insert_new(key, value);
         self.tags[place] = self.children[place].tags();
         let (start, second) = split?;
         self.starts.insert(place, start);
-        self.tags.insert(place + 1, second.tags());
-        self.children.insert(place + 1, second);
+        let place = place + 1;
+        self.tags.insert(place, second.tags());
+        self.children.insert(place, second);
         if self.children.len() <= CHILDREN_MAX {
+            self.run.note(place);
             self.index();
             return None;
         }
-        // As for a leaf: what is written in order leaves full nodes behind.
-        let cut = if is_last { CHILDREN_MAX } else { CHILDREN_MAX / 2 };
+        let half = CHILDREN_MAX / 2;
+        let cut = if self.run.goes_on(place, half) { place } else { half };
+        self.run = Run::default();
         let second = Self::new(self.starts.split_off(cut), self.children.split_off(cut), self.tags.split_off(cut));
         let start = self.starts.pop()?;
         self.index();

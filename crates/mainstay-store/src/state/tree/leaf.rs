@@ -1,6 +1,7 @@
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 
+use super::run::Run;
 use super::{Bounds, Node, Split};
 use crate::state::value::Value;
 use crate::state::{Key, Order};
@@ -23,6 +24,7 @@ pub(super) struct Leaf {
     tags: Tags,
     /// How many of the places are used, from the first on.
     len: u8,
+    run: Run,
     entries: [Entry; LEAF_ENTRIES_MAX],
 }
 
@@ -61,13 +63,14 @@ impl Leaf {
     }
 
     /// Sets a key that is not there.
-    pub(super) fn insert_or_split(&mut self, key: Key, value: Value, is_last: bool) -> Option<Split> {
+    pub(super) fn insert_or_split(&mut self, key: Key, value: Value) -> Option<Split> {
         let place = self.place(&key);
         if !self.is_full() {
             self.insert_at(place, key, value);
             return None;
         }
-        let cut = if is_last && place == LEAF_ENTRIES_MAX { place } else { LEAF_ENTRIES_MAX / 2 };
+        let half = LEAF_ENTRIES_MAX / 2;
+        let cut = if self.run.goes_on(place, half) { place } else { half };
         let mut second = self.split_off(cut);
         if place < cut {
             self.insert_at(place, key, value);
@@ -179,6 +182,7 @@ impl Leaf {
         self.tags[place] = tag(&key);
         self.entries[place..=len].rotate_right(1);
         self.entries[place] = Entry { key, value };
+        self.run.note(place);
         self.set_len(len + 1);
     }
 
@@ -191,6 +195,7 @@ impl Leaf {
         second.tags[..len - cut].copy_from_slice(&self.tags[cut..len]);
         second.set_len(len - cut);
         self.set_len(cut);
+        self.run = Run::default();
         second
     }
 

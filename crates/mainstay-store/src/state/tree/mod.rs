@@ -7,6 +7,7 @@
 
 mod branch;
 mod leaf;
+mod run;
 mod way;
 
 #[cfg(test)]
@@ -131,7 +132,7 @@ impl Tree {
 
     /// Sets a key that is not there.
     fn insert_new(&mut self, key: Key, value: Value) -> Option<Value> {
-        if let Some((start, second)) = self.root.insert_new(key, value, true) {
+        if let Some((start, second)) = self.root.insert_new(key, value) {
             let first = std::mem::replace(&mut self.root, Node::Leaf(Arc::default()));
             self.root = Node::Branch(Arc::new(Branch::of_two(first, start, second)));
         }
@@ -186,12 +187,10 @@ impl Source for Tree {
 }
 
 impl Node {
-    /// `is_last` says that nothing in the tree lies behind this node: whoever writes keys in their order always writes
-    /// there, and is to leave full nodes behind.
-    fn insert_new(&mut self, key: Key, value: Value, is_last: bool) -> Option<Split> {
+    fn insert_new(&mut self, key: Key, value: Value) -> Option<Split> {
         match self {
-            Node::Leaf(leaf) => Arc::make_mut(leaf).insert_or_split(key, value, is_last),
-            Node::Branch(branch) => Arc::make_mut(branch).insert_new(key, value, is_last),
+            Node::Leaf(leaf) => Arc::make_mut(leaf).insert_or_split(key, value),
+            Node::Branch(branch) => Arc::make_mut(branch).insert_new(key, value),
         }
     }
 

@@ -136,6 +136,35 @@ fn keys_in_order_leave_full_leaves_and_what_is_removed_leaves_few() {
 }
 
 #[test]
+fn keys_in_order_leave_full_leaves_also_before_and_between_others() {
+    const COUNT: u32 = 20_000;
+    let (mut tree, mut model) = (Tree::default(), Model::new());
+    // What lies behind each of them was there first.
+    for last in [&b"a~"[..], b"b~", b"c~"] {
+        put(&mut tree, &mut model, last, b"");
+    }
+    for number in 0..COUNT {
+        for start in [b'a', b'b'] {
+            put(&mut tree, &mut model, &[&[start][..], &number.to_be_bytes()].concat(), b"");
+        }
+    }
+    let full = (2 * COUNT as usize).div_ceil(leaf::LEAF_ENTRIES_MAX);
+    let (height, leaves) = tree.root.check();
+    assert_eq!(height, 2);
+    assert!(leaves < full + full / 16, "{leaves} leaves, {full} would be full");
+    assert_same(&tree, &model);
+}
+
+#[test]
+fn keys_against_their_order_behind_a_full_leaf_fill_leaves_by_half_at_least() {
+    let (mut tree, mut model) = (Tree::default(), Model::new());
+    (0..1000_u32).for_each(|number| put(&mut tree, &mut model, &number.to_be_bytes(), b""));
+    (1000..10_000_u32).rev().for_each(|number| put(&mut tree, &mut model, &number.to_be_bytes(), b""));
+    assert!(tree.root.check().1 <= 2 * 10_000 / leaf::LEAF_ENTRIES_MAX);
+    assert_same(&tree, &model);
+}
+
+#[test]
 fn keys_against_their_order_fill_leaves_by_half_at_least() {
     let (mut tree, mut model) = (Tree::default(), Model::new());
     (0..10_000_u32).rev().for_each(|number| put(&mut tree, &mut model, &number.to_be_bytes(), b""));
