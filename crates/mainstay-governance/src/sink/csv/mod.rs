@@ -41,12 +41,17 @@
 //! - **Rotation** by bytes, rows and time, and when the columns change: [`CsvRotation`]. A batch is never torn apart.
 //! - **One writer.** Every opening has a fencing token, which is kept in a file beside the rows and looked at under a file
 //!   lock for every batch. A writer that was replaced gets an error and writes nothing.
-//! - Files are touched on tokio's threads for blocking work, once per batch.
+//! - Files are touched on tokio's threads for blocking work, once per batch. A batch executor on a runtime of several threads
+//!   does not wait for one of them and writes where it is, also through an owner: that saves two wake-ups, which can take as
+//!   long as the disk. Should the disk hang, its callers are answered after
+//!   [`write_time_max`](crate::batch::BatchSettings::write_time_max), and
+//!   [`job_time_max`](crate::owner::OwnerSettings::job_time_max) of an owner does not count.
 
 mod encode;
 mod error;
 mod folder;
 mod name;
+mod place;
 mod scan;
 mod series;
 mod settings;
