@@ -7,12 +7,15 @@ use std::task::{Context, Poll};
 use mainstay::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
+use tokio::time::Instant;
 
 use super::cell::Ticket;
 use super::executors::{Closes, Executors};
+use super::in_place::has_other_threads;
 use super::lane;
-use super::queue::{Next, Phase, Queue};
+use super::queue::{Flying, Next, Phase, Queue};
 use super::stats::Counters;
+use super::watchdog::{self, STUCK_AFTER};
 use super::{BatchSettings, BatchStats, BatchWriter};
 use crate::Reach;
 
@@ -51,6 +54,8 @@ pub(super) struct Shared<T, R> {
     progress: Notify,
     /// Wakes lanes that wait between two tries.
     abandoned: Notify,
+    /// Wakes the watchdog, where there is one: a runtime of one thread that is blocked has nobody to look after it.
+    watchdog: Option<Arc<Notify>>,
 }
 
 /// Notices when nobody can submit any more.
@@ -138,11 +143,16 @@ impl<T: Send + Sync + 'static, R: Send + 'static> BatchExecutor<T, R> {
             work: Notify::new(),
             progress: Notify::new(),
             abandoned: Notify::new(),
+            watchdog: has_other_threads().then(Arc::default),
             settings,
         });
         let (writer, crew) = (Arc::new(writer), lane::Crew::new(&shared));
         for _ in 0..lanes {
             drop(runtime.spawn(lane::run(shared.clone(), writer.clone(), crew.clone())));
+        }
+        if let Some(bell) = &shared.watchdog {
+            let (crew, writer) = (Arc::downgrade(&crew), Arc::downgrade(&writer));
+            drop(runtime.spawn(watchdog::run(crew, writer, bell.clone())));
         }
         let handle = Arc::new(Handle(shared.clone()));
         Ok(Self { shared, _handle: handle })
@@ -333,7 +343,43 @@ impl<T, R> Shared<T, R> {
     /// A batch has ended.
     pub(super) fn ended(&self, number: u64) {
         self.queue.lock().ended(number);
+        self.progressed();
+    }
+
+    /// Lets those look who wait for batches to end.
+    pub(super) fn progressed(&self) {
         self.progress.notify_waiters();
+    }
+
+    /// True if somebody notices when a lane is stuck.
+    pub(super) fn is_watched(&self) -> bool {
+        self.watchdog.is_some()
+    }
+
+    /// A try to write a batch begins.
+    pub(super) fn try_begins(&self, number: u64) {
+        let Some(bell) = &self.watchdog else { return };
+        let stuck_at = Instant::now() + self.settings.write_time_max + STUCK_AFTER;
+        if self.queue.lock().try_begins(number, stuck_at) {
+            bell.notify_one();
+        }
+    }
+
+    /// A try to write a batch has ended. False if it was given up before.
+    pub(super) fn try_ends(&self, number: u64) -> bool {
+        self.watchdog.is_none() || self.queue.lock().try_ends(number)
+    }
+
+    /// Takes out the batches whose writers are stuck, and says when to look again.
+    pub(super) fn look_after(&self, now: Instant) -> (Vec<Flying<R>>, Option<Instant>) {
+        self.queue.lock().look_after(now)
+    }
+
+    /// No lane is left.
+    pub(super) fn dismiss(&self) {
+        if let Some(bell) = &self.watchdog {
+            bell.notify_one();
+        }
     }
 
     async fn ended_before(&self, horizon: u64) {

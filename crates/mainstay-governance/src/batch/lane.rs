@@ -8,8 +8,10 @@ use futures_util::FutureExt as _;
 use mainstay::{Error, ErrorKind, Result};
 
 use super::BatchWriter;
+use super::cell::Cell;
 use super::executor::Shared;
 use super::failure::shared as shared_error;
+use super::in_place::watched;
 use super::queue::Batch;
 use super::write_time::in_time;
 
@@ -20,25 +22,35 @@ impl<T, R> Crew<T, R> {
     pub(super) fn new(shared: &Arc<Shared<T, R>>) -> Arc<Self> {
         Arc::new(Self(shared.clone()))
     }
+
+    pub(super) fn shared(&self) -> &Arc<Shared<T, R>> {
+        &self.0
+    }
 }
 
 impl<T, R> Drop for Crew<T, R> {
     fn drop(&mut self) {
         let name = &self.0.name;
         self.0.abandon(format!("the batch executor {name:?} has ended with its runtime: the item was not written"));
+        self.0.dismiss();
     }
 }
 
-/// Writes batches until there are to be no more.
+/// Writes batches until there are to be no more, or another has taken its place.
 pub(super) async fn run<T, R, W>(shared: Arc<Shared<T, R>>, writer: Arc<W>, _crew: Arc<Crew<T, R>>)
 where
     T: Send + Sync + 'static,
     R: Send + 'static,
     W: BatchWriter<T, R>,
 {
-    while let Some(batch) = shared.next().await {
-        let flight = Flight { shared: &shared, batch };
-        let results = Writing { shared: &shared, writer: &*writer, items: &flight.batch.items }.run().await;
+    while let Some(Batch { number, items, cell, .. }) = shared.next().await {
+        let flight = Flight { shared: &shared, number, items: items.len(), cell: Some(cell) };
+        let writing = Writing { shared: &shared, writer: &*writer, number };
+        let results = match shared.settings.writes_once() {
+            true => writing.once(items).await,
+            false => writing.run(&items).await,
+        };
+        let Some(results) = results else { return };
         flight.land(results);
     }
 }
@@ -46,26 +58,36 @@ where
 /// A batch that is being written. If that is cut short, nobody knows how far it came.
 struct Flight<'a, T, R> {
     shared: &'a Shared<T, R>,
-    batch: Batch<T, R>,
+    number: u64,
+    items: usize,
+    /// `None` once everybody is told.
+    cell: Option<Arc<Cell<R>>>,
 }
 
+/// What became of each item; `None` if the writer was given up, and others have been told.
+type Results<R> = Option<Vec<Option<Result<R>>>>;
+
 impl<T, R> Flight<'_, T, R> {
-    fn land(self, results: Vec<Option<Result<R>>>) {
+    fn land(mut self, results: Vec<Option<Result<R>>>) {
         let failed = results.iter().filter(|result| matches!(result, Some(Err(_)))).count();
         self.shared.counters.batch(results.len() - failed, failed);
-        self.batch.cell.complete(results);
+        if let Some(cell) = self.cell.take() {
+            cell.complete(results);
+        }
     }
 }
 
 impl<T, R> Drop for Flight<'_, T, R> {
     fn drop(&mut self) {
-        // Goes nowhere if it has landed.
-        let text = format!(
-            "the batch executor {:?} ended with its runtime while the item was being written: look before you write it again",
-            self.shared.name
-        );
-        self.batch.cell.fail(self.batch.items.len(), Error::new(ErrorKind::OutcomeUnknown, text));
-        self.shared.ended(self.batch.number);
+        if let Some(cell) = &self.cell {
+            let text = format!(
+                "the batch executor {:?} ended with its runtime while the item was being written: look before you write it \
+                 again",
+                self.shared.name
+            );
+            cell.fail(self.items, Error::new(ErrorKind::OutcomeUnknown, text));
+        }
+        self.shared.ended(self.number);
     }
 }
 
@@ -73,7 +95,7 @@ impl<T, R> Drop for Flight<'_, T, R> {
 struct Writing<'a, T, R, W> {
     shared: &'a Shared<T, R>,
     writer: &'a W,
-    items: &'a [T],
+    number: u64,
 }
 
 impl<T, R, W> Writing<'_, T, R, W>
@@ -82,12 +104,25 @@ where
     R: Send + 'static,
     W: BatchWriter<T, R>,
 {
-    async fn run(&self) -> Vec<Option<Result<R>>> {
-        let (settings, all) = (&self.shared.settings, 0..self.items.len());
+    /// Writes a batch that is not written again: the writer may keep it.
+    async fn once(&self, items: Vec<T>) -> Results<R> {
+        let count = items.len();
+        match self.attempt(count, self.writer.write_once(items)).await? {
+            Ok(results) => Some(results.into_iter().map(|result| Some(Ok(result))).collect()),
+            Err(error) => {
+                let error = Arc::new(error);
+                Some((0..count).map(|_| Some(Err(shared_error(&error)))).collect())
+            }
+        }
+    }
+
+    /// Writes a batch, as often as it takes.
+    async fn run(&self, items: &[T]) -> Results<R> {
+        let (settings, all) = (&self.shared.settings, 0..items.len());
         let mut failed = 0;
         let error = loop {
-            let error = match self.attempt(all.clone()).await {
-                Ok(results) => return results.into_iter().map(|result| Some(Ok(result))).collect(),
+            let error = match self.attempt(items.len(), self.writer.write(items)).await? {
+                Ok(results) => return Some(results.into_iter().map(|result| Some(Ok(result))).collect()),
                 Err(error) => error,
             };
             failed += 1;
@@ -99,13 +134,19 @@ where
             }
         };
         let mut results = Vec::new();
-        results.resize_with(self.items.len(), || None);
-        self.split(all, error, &mut results).await;
-        results
+        results.resize_with(items.len(), || None);
+        self.split(items, all, error, &mut results).await?;
+        Some(results)
     }
 
-    /// Writes a batch that failed in halves, and those again, in order.
-    async fn split(&self, all: Range<usize>, error: Error, results: &mut [Option<Result<R>>]) {
+    /// Writes a batch that failed in halves, and those again, in order. `None` if the writer was given up.
+    async fn split(
+        &self,
+        items: &[T],
+        all: Range<usize>,
+        error: Error,
+        results: &mut [Option<Result<R>>],
+    ) -> Option<()> {
         let policy = &self.shared.settings.split;
         let mut writes = 0;
         // Parts that have failed are at the end, with their error; parts that have not been written alone wait before them.
@@ -121,7 +162,7 @@ where
                 Tried::No if goes_on => {
                     writes += 1;
                     self.shared.counters.write_again();
-                    match self.attempt(part.clone()).await {
+                    match self.attempt(part.len(), self.writer.write(&items[part.clone()])).await? {
                         Ok(written) => {
                             results[part].iter_mut().zip(written).for_each(|(result, one)| *result = Some(Ok(one)));
                         }
@@ -131,13 +172,23 @@ where
                 _ => results[part].iter_mut().for_each(|result| *result = Some(Err(shared_error(&error)))),
             }
         }
+        Some(())
     }
 
-    /// Writes a part of the batch once.
-    async fn attempt(&self, part: Range<usize>) -> Result<Vec<R>> {
-        let items = &self.items[part];
+    /// Writes so many items once. `None` if the writer was given up meanwhile.
+    async fn attempt(
+        &self,
+        items: usize,
+        write: impl Future<Output = Result<Vec<R>>> + Send,
+    ) -> Option<Result<Vec<R>>> {
+        self.shared.try_begins(self.number);
+        let written = self.in_time(items, watched(self.shared.is_watched(), write)).await;
+        self.shared.try_ends(self.number).then_some(written)
+    }
+
+    async fn in_time(&self, items: usize, write: impl Future<Output = Result<Vec<R>>> + Send) -> Result<Vec<R>> {
         let name = &self.shared.name;
-        let writing = AssertUnwindSafe(self.writer.write(items)).catch_unwind().map(Ok);
+        let writing = AssertUnwindSafe(write).catch_unwind().map(Ok);
         let limit = self.shared.settings.write_time_max;
         let results = match in_time(limit, || format!("the writer of the batch executor {name:?}"), writing).await? {
             Ok(results) => results?,
@@ -148,9 +199,9 @@ where
                 return Err(Error::new(ErrorKind::OutcomeUnknown, text));
             }
         };
-        if results.len() != items.len() {
-            let (got, wanted) = (results.len(), items.len());
-            let text = format!("the writer of the batch executor {name:?} gave {got} results for {wanted} items");
+        if results.len() != items {
+            let got = results.len();
+            let text = format!("the writer of the batch executor {name:?} gave {got} results for {items} items");
             return Err(Error::new(ErrorKind::OutcomeUnknown, text));
         }
         Ok(results)

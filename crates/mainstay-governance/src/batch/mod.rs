@@ -46,7 +46,8 @@
 //!
 //! A writer that hangs is given up after [`BatchSettings::write_time_max`], and its batch fails with `OutcomeUnknown`: it may
 //! have been written. So it is tried again only if the policy says so, for items that are recognized when they come twice,
-//! and it is never split. The next batch may be written while whatever hangs outside comes to its end.
+//! and it is never split. The next batch may be written while whatever hangs outside comes to its end. That also holds for
+//! a writer that blocks its thread, on a runtime of several threads: it is given up a second later, and not tried again.
 //!
 //! # What must not be lost
 //!
@@ -58,11 +59,13 @@ pub mod durable;
 mod executor;
 mod executors;
 mod failure;
+pub(crate) mod in_place;
 mod lane;
 mod queue;
 mod retry;
 mod settings;
 mod stats;
+mod watchdog;
 mod write_time;
 mod writer;
 

@@ -1,4 +1,4 @@
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,8 +17,10 @@ pub(super) struct Queue<T, R> {
     /// Batches that gather no more, in their order.
     sealed: VecDeque<Batch<T, R>>,
     next_number: u64,
-    /// The numbers of batches that are being written.
-    in_flight: BTreeSet<u64>,
+    /// Batches that are being written, by number.
+    in_flight: BTreeMap<u64, Flying<R>>,
+    /// True while the watchdog has a timer, and need not be called.
+    is_watched: bool,
     /// How large the last batch was: how large the next may be expected to become.
     expected: usize,
     items: usize,
@@ -50,6 +52,14 @@ pub(super) struct Batch<T, R> {
     due: Option<Instant>,
 }
 
+/// A batch that is being written.
+pub(super) struct Flying<R> {
+    pub(super) cell: Arc<Cell<R>>,
+    pub(super) items: usize,
+    /// When whoever writes it counts as stuck; `None` between two tries.
+    stuck_at: Option<Instant>,
+}
+
 /// What a lane is to do next.
 pub(super) enum Next<T, R> {
     Write(Batch<T, R>),
@@ -67,7 +77,8 @@ impl<T, R> Queue<T, R> {
             open: None,
             sealed: VecDeque::new(),
             next_number: 0,
-            in_flight: BTreeSet::new(),
+            in_flight: BTreeMap::new(),
+            is_watched: false,
             expected: 0,
             items: 0,
             bytes: 0,
@@ -131,7 +142,8 @@ impl<T, R> Queue<T, R> {
         }
         match self.sealed.pop_front() {
             Some(batch) => {
-                self.in_flight.insert(batch.number);
+                let flying = Flying { cell: batch.cell.clone(), items: batch.items.len(), stuck_at: None };
+                self.in_flight.insert(batch.number, flying);
                 self.items -= batch.items.len();
                 self.bytes -= batch.bytes;
                 self.expected = batch.items.len();
@@ -152,6 +164,29 @@ impl<T, R> Queue<T, R> {
         self.in_flight.remove(&number);
     }
 
+    /// A try to write a batch begins, and counts as stuck at some time. True if the watchdog is to be called.
+    pub(super) fn try_begins(&mut self, number: u64, stuck_at: Instant) -> bool {
+        if let Some(flying) = self.in_flight.get_mut(&number) {
+            flying.stuck_at = Some(stuck_at);
+        }
+        !std::mem::replace(&mut self.is_watched, true)
+    }
+
+    /// A try to write a batch has ended. False if it was given up before.
+    pub(super) fn try_ends(&mut self, number: u64) -> bool {
+        let flying = self.in_flight.get_mut(&number);
+        flying.map(|flying| flying.stuck_at = None).is_some()
+    }
+
+    /// Takes out the batches whose writers are stuck, and says when to look again; never if nothing is being written.
+    pub(super) fn look_after(&mut self, now: Instant) -> (Vec<Flying<R>>, Option<Instant>) {
+        let is_stuck = |flying: &Flying<R>| flying.stuck_at.is_some_and(|stuck_at| stuck_at <= now);
+        let stuck = self.in_flight.extract_if(.., |_, flying| is_stuck(flying)).map(|(_, flying)| flying).collect();
+        let next = self.in_flight.values().filter_map(|flying| flying.stuck_at).min();
+        self.is_watched = next.is_some();
+        (stuck, next)
+    }
+
     /// Takes out everything that has not begun.
     pub(super) fn drain(&mut self) -> Vec<Batch<T, R>> {
         self.seal();
@@ -168,7 +203,7 @@ impl<T, R> Queue<T, R> {
     /// The lowest number of a batch that has not ended.
     pub(super) fn unfinished(&self) -> u64 {
         let waiting = self.sealed.front().or(self.open.as_ref()).map(|batch| batch.number);
-        let written = self.in_flight.first().copied();
+        let written = self.in_flight.first_key_value().map(|(number, _)| *number);
         waiting.into_iter().chain(written).min().unwrap_or(self.next_number)
     }
 

@@ -27,7 +27,8 @@ pub struct BatchSettings {
     /// How many bytes may wait for their batch to begin; `None` is no limit.
     pub waiting_bytes_max: Option<usize>,
     /// How long a writer may take for one batch. One that takes longer is given up: its batch fails with `OutcomeUnknown`,
-    /// and is written again only if `retry` says so of that.
+    /// and is written again only if `retry` says so of that. One that blocks its thread is given up a second later, and is not
+    /// tried again.
     pub write_time_max: Duration,
     /// When a batch that failed is tried again.
     pub retry: RetryPolicy,
@@ -83,6 +84,11 @@ impl BatchSettings {
         write_time::check(self.write_time_max)?;
         self.retry.check()?;
         self.split.check()
+    }
+
+    /// True if a batch is never written a second time, whole or in parts.
+    pub(super) fn writes_once(&self) -> bool {
+        self.retry.attempts_max <= 1 && self.split.writes_max == 0
     }
 
     /// True if it matters how large an item is.

@@ -114,6 +114,7 @@ impl<R: Resource> Lifecycle for ResourceOwner<R> {
     async fn activate(&mut self) -> Result<()> {
         self.settings = self.resource.owner_settings();
         self.settings.check()?;
+        self.holding.recall(Opening::new(self.key()?, *self.fence));
         self.plan_to_stay()?;
         let is_saved = self.fence.next()?;
         let opened = self.ensure_open().await;

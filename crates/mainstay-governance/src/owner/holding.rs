@@ -16,7 +16,7 @@ use crate::owner::{Fence, Opening, OwnerSettings, OwnerState, Resource};
 pub(crate) struct Holding<R: Resource> {
     /// In a lock because a handle need not be shareable; nobody ever waits for it.
     handle: Mutex<Option<R::Handle>>,
-    /// What it was last opened with.
+    /// What it was last opened with, by this activation or by one before; without a token if it never was.
     opening: Opening,
     rest: Option<Rest>,
     /// Openings, checks and jobs in a row that have left no handle.
@@ -39,6 +39,12 @@ impl<R: Resource> Default for Holding<R> {
 }
 
 impl<R: Resource> Holding<R> {
+    /// Takes note of what an activation before has opened, by its token: something of it may be left, and is waited for as if
+    /// it had been opened here.
+    pub(crate) fn recall(&mut self, last: Opening) {
+        self.opening = last;
+    }
+
     pub(crate) fn is_open(&mut self) -> bool {
         self.handle.get_mut().is_some()
     }
@@ -155,10 +161,10 @@ impl<R: Resource> Holding<R> {
         if let Some(handle) = self.handle.get_mut().take() {
             close(resource, handle, &self.opening, settings).await;
         }
-        if self.openings == 0 {
+        let opening = &self.opening;
+        if opening.fence == Fence::NONE {
             return true;
         }
-        let opening = &self.opening;
         let left = settings.close_time_max.saturating_sub(began.elapsed());
         let gone = guarded(left, async { resource.gone(opening).await }).await;
         let is_gone = matches!(gone, Guarded::Ended(()));

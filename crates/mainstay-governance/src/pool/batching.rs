@@ -14,4 +14,8 @@ where
     async fn write(&self, items: &[T]) -> Result<Vec<O>> {
         self.run(items.to_vec()).await
     }
+
+    async fn write_once(&self, items: Vec<T>) -> Result<Vec<O>> {
+        self.run(items).await
+    }
 }

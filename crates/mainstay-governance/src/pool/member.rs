@@ -218,7 +218,9 @@ impl<R: Resource> Lifecycle for PoolMember<R> {
         self.settings.check()?;
         pool.check()?;
         self.breaker = Breaker::new(pool.breaker);
-        self.place = Some(self.find_place(pool.coordination)?);
+        let place = self.find_place(pool.coordination)?;
+        self.holding.recall(Opening::of_member(&place.pool, place.index, *self.fence));
+        self.place = Some(place);
         self.plan_to_stay()?;
         if let Some(period) = self.settings.check_interval {
             self.ctx.set_timer(CHECK, period, Some(period), Self::look_after)?;

@@ -84,7 +84,7 @@ async fn a_holder_whose_lease_is_over_begins_nothing_before_it_has_heard_from_th
     node.stop().await;
     node.advance(LEASE).await;
     let error = users.begin(&resolution).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Fatal, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Retry, "{error}");
 }
 
 #[tokio::test]

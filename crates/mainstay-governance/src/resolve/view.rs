@@ -128,7 +128,7 @@ impl View {
     pub(super) async fn renew(&self) -> Result<()> {
         let standing = self.renewing.lock().await;
         if *standing == Standing::Gone {
-            return Err(Error::fatal("the node of this resolver has stopped, or is about to: open it on another node"));
+            return Err(left());
         }
         for _ in 0..RENEWALS_IN_A_ROW_MAX {
             let asked = Instant::now();
@@ -167,6 +167,10 @@ impl View {
         Ok(())
     }
 
+    async fn has_left(&self) -> bool {
+        *self.renewing.lock().await == Standing::Gone
+    }
+
     /// Begins nothing any more and gives the lease back, so that nobody waits for it to run out. Who has calls under way
     /// keeps it: they may be waited for.
     pub(super) async fn leave(&self) {
@@ -196,6 +200,16 @@ fn known(verdict: Verdict) -> Option<Option<Pass>> {
         Verdict::Moved => Some(None),
         Verdict::Unknown => None,
     }
+}
+
+/// The answer to those who have work left while the node stops. What they were called for may be asked for again, where or
+/// when there is a node that runs.
+fn left() -> Error {
+    Error::new(
+        ErrorKind::Retry,
+        "the node of this resolver is about to stop, or has: nothing was begun, call again when it is back, and open the \
+         resolver there",
+    )
 }
 
 fn millis(duration: Duration) -> u64 {
@@ -232,7 +246,7 @@ async fn keep(view: Weak<View>, mut events: Events<MapChanged>, leaving: Leaving
         }
         let Some(view) = view.upgrade() else { break };
         if let Err(error) = view.renew().await {
-            if error.kind() == ErrorKind::Fatal {
+            if error.kind() == ErrorKind::Fatal || view.has_left().await {
                 return;
             }
             tracing::warn!(?error, "the lease on a resolver's map could not be renewed, will be tried again");

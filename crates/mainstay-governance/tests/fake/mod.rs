@@ -10,7 +10,7 @@ use mainstay_governance::owner::{Fence, Opening, OwnerSettings, Resource};
 use mainstay_governance::pool::PoolSettings;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 /// How long it takes to open and to close.
 const OPENING: Duration = Duration::from_millis(3);
@@ -35,8 +35,8 @@ struct Inner {
     openings: Vec<(String, Fence)>,
     failing_openings: u32,
     hanging_openings: u32,
-    /// Half open, by an opening that was given up.
-    left_behind: BTreeSet<String>,
+    /// Half open, by an opening that was given up, and when it is gone once somebody has asked.
+    left_behind: BTreeMap<String, Option<Instant>>,
     sick: BTreeSet<String>,
     done: Vec<(String, u64)>,
     violations: Vec<String>,
@@ -181,7 +181,7 @@ impl Fake {
         inner.check_cap(&key);
         if inner.hanging_openings > 0 {
             inner.hanging_openings -= 1;
-            inner.left_behind.insert(key);
+            inner.left_behind.insert(key, None);
             return Ok(None);
         }
         Ok(Some(Real { world: self.world.clone(), process: inner.process, key, fence }))
@@ -236,10 +236,14 @@ impl Resource for Fake {
     }
 
     async fn gone(&self, opening: &Opening) {
-        if self.world.0.lock().left_behind.contains(&opening.key) {
-            sleep(LEAVING).await;
+        let goes = {
             let mut inner = self.world.0.lock();
-            inner.left_behind.remove(&opening.key);
+            let Some(goes) = inner.left_behind.get_mut(&opening.key) else { return };
+            *goes.get_or_insert_with(|| Instant::now() + LEAVING)
+        };
+        sleep_until(goes).await;
+        let mut inner = self.world.0.lock();
+        if inner.left_behind.remove(&opening.key).is_some() {
             inner.open.remove(&opening.key);
         }
     }

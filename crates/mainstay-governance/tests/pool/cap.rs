@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mainstay::prelude::*;
+use mainstay_governance::owner::OwnerSettings;
 use mainstay_governance::pool::{Pick, PoolMember};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::fake::{Fake, Job, World, until};
-use crate::{Pool, of_size, open, start_pool};
+use crate::{Pool, of_size, open, start, start_pool};
 
 const CALLERS: u64 = 200;
 
@@ -282,5 +283,31 @@ async fn openings_that_are_given_up_half_way_count_until_they_are_gone() {
     pool.resize(1).await.unwrap();
     world.cap(1);
     pool.run(Job::Note(200)).await.unwrap();
+    world.assert_sane();
+}
+
+#[tokio::test]
+async fn what_a_member_left_behind_counts_also_after_it_was_activated_anew() {
+    let world = World::default();
+    // Not long enough for what was given up to be gone.
+    let owner = OwnerSettings { close_time_max: Duration::from_millis(20), ..OwnerSettings::default() };
+    let node = start(Fake { world: world.clone(), owner, pool: of_size(2) }).await;
+    let pool = open(&node).await.with_pick(Pick::RoundRobin);
+    world.cap(2);
+    world.hang_openings(2);
+    let unlucky = pool.with_timeout(Duration::from_secs(1));
+    join_all((0..4).map(|number| unlucky.run(Job::Note(number)))).await;
+    assert_eq!(world.open(), ["db/0", "db/1"], "half open");
+    for member in ["db/0", "db/1"] {
+        node.deactivate_actor::<PoolMember<Fake>>(member).await.unwrap();
+    }
+    assert_eq!(world.open(), ["db/0", "db/1"], "it takes longer to be gone");
+
+    pool.resize(1).await.unwrap();
+    world.cap(1);
+    assert!(!world.open().contains(&"db/1".to_owned()), "the pool is smaller when it says so");
+    // The one that stays opens only when nothing is left of what it had open.
+    pool.run(Job::Note(100)).await.unwrap();
+    assert_eq!(world.open(), ["db/0"]);
     world.assert_sane();
 }

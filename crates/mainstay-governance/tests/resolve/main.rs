@@ -11,6 +11,7 @@ mod defects;
 mod moves;
 mod policies;
 mod sources;
+mod stopping;
 mod threads;
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
 use std::fs::{self, File, OpenOptions};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::failed;
 use super::name::file_stem;
+use super::place::{Identity, read_at, write_at};
 use super::scan::scan;
 use super::settings::CsvSettings;
 use super::sidecar::{Hint, Locked, Sidecar};
@@ -15,6 +16,9 @@ use crate::owner::{Claim, Opening};
 
 /// The largest number of a file. Whatever has a larger one in its name is not of a series.
 const FILE_NUMBER_MAX: u32 = 999_999_999;
+
+/// After how many bytes it is noted again how far a file is whole: no more than that has to be read when it is opened.
+const NOTED_EVERY_BYTES: u64 = 1 << 20;
 
 /// A place in a series of files: everything before it was written.
 ///
@@ -54,9 +58,12 @@ pub(super) struct Series {
 struct Current {
     file: File,
     path: PathBuf,
+    identity: Identity,
     number: u32,
     length: u64,
     rows: u64,
+    /// How far it was noted to be whole, if that is known.
+    noted: Option<u64>,
     begun: SystemTime,
     /// Its first line, once it is known.
     header: Option<Vec<u8>>,
@@ -124,7 +131,7 @@ impl Series {
         match open.write(rows) {
             Ok(()) => {
                 // The rows are written, whatever becomes of the note.
-                if let Err(error) = locked.set_hint(open.hint()) {
+                if let Err(error) = open.note(&mut locked) {
                     tracing::warn!(?error, "the length of a CSV file could not be noted: it will take longer to open");
                 }
                 Ok(open.mark())
@@ -150,11 +157,9 @@ impl Current {
         locked: &mut Locked<'_>,
     ) -> Result<&'a mut Self> {
         let is_as_left = match current {
-            Some(open) => {
-                let length = open.file.metadata().map(|data| data.len());
-                // The name too: a file that was moved away would take rows where nobody looks for them.
-                length.is_ok_and(|length| length == open.length) && open.path.exists()
-            }
+            // By its name: a file that was moved away would take rows where nobody looks for them.
+            Some(open) => fs::metadata(&open.path)
+                .is_ok_and(|data| data.len() == open.length && Identity::of(&data) == open.identity),
             None => false,
         };
         if !is_as_left {
@@ -209,7 +214,8 @@ impl Current {
             || scanned.records.saturating_sub(u64::from(settings.has_header)),
             |hint| hint.rows + scanned.records,
         );
-        Ok(Self { file, path, number, length, rows, begun, header: None })
+        let (identity, noted) = (Identity::of(&data), known.map(|hint| hint.length));
+        Ok(Self { file, path, identity, number, length, rows, noted, begun, header: None })
     }
 
     /// Begins a file.
@@ -282,12 +288,9 @@ impl Current {
         if self.header.as_deref() == Some(header) {
             return Ok(true);
         }
-        let mut first = Vec::with_capacity(header.len());
-        let read = self
-            .file
-            .seek(SeekFrom::Start(0))
-            .and_then(|_| (&mut self.file).take(header.len() as u64).read_to_end(&mut first));
-        read.map_err(|error| failed("read", &self.path, error))?;
+        let mut first = vec![0; header.len()];
+        let length = read_at(&self.file, &mut first, 0).map_err(|error| failed("read", &self.path, error))?;
+        first.truncate(length);
         let is_same = first == header;
         if is_same {
             self.header = Some(first);
@@ -296,11 +299,11 @@ impl Current {
     }
 
     fn write(&mut self, rows: &Rows) -> std::io::Result<()> {
-        self.file.seek(SeekFrom::Start(self.length))?;
         if self.length == 0 {
-            self.file.write_all(&rows.header)?;
+            write_at(&self.file, &[&*rows.header, &*rows.bytes].concat(), 0)?;
+        } else {
+            write_at(&self.file, &rows.bytes, self.length)?;
         }
-        self.file.write_all(&rows.bytes)?;
         self.file.sync_data()?;
         if self.length == 0 {
             self.length = rows.header.len() as u64;
@@ -308,6 +311,15 @@ impl Current {
         }
         self.length += rows.bytes.len() as u64;
         self.rows += rows.count;
+        Ok(())
+    }
+
+    /// Notes how far it is whole, if that was not done for a while.
+    fn note(&mut self, locked: &mut Locked<'_>) -> Result<()> {
+        if self.noted.is_none_or(|noted| self.length.saturating_sub(noted) >= NOTED_EVERY_BYTES) {
+            locked.set_hint(self.hint())?;
+            self.noted = Some(self.length);
+        }
         Ok(())
     }
 

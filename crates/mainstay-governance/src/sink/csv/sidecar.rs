@@ -1,17 +1,20 @@
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mainstay::{Error, ErrorKind, Result};
 
 use super::error::failed;
+use super::place::{read_at, write_at};
 use super::series::CsvMark;
 use super::token::Token;
 use crate::owner::{Claim, Fence};
 
 /// How large a sector is: what a disk writes whole or not at all.
 const SECTOR: usize = 512;
+
+/// How many sectors there are.
+const SECTORS: usize = 3;
 
 /// What the records begin with.
 const MAGIC: &[u8; 4] = b"MSCS";
@@ -44,6 +47,18 @@ pub(super) struct Hint {
 
 /// The lock, until it is dropped.
 pub(super) struct Locked<'a>(&'a mut Sidecar);
+
+/// What the file has, as far as it goes.
+struct Sectors {
+    bytes: [u8; SECTORS * SECTOR],
+    length: usize,
+}
+
+impl Sectors {
+    fn sector(&self, number: usize) -> &[u8] {
+        self.bytes[..self.length].get(number * SECTOR..).unwrap_or_default()
+    }
+}
 
 impl Sidecar {
     /// Opens the file, which is made if there is none.
@@ -121,7 +136,7 @@ impl Locked<'_> {
 
     /// How far the rows were whole, as far as is known.
     pub(super) fn hint(&mut self) -> Result<Option<Hint>> {
-        Ok(decode_hint(self.read()?.get(2 * SECTOR..).unwrap_or_default()))
+        Ok(decode_hint(self.read()?.sector(2)))
     }
 
     /// Notes how far the rows are whole. It is not synced: an old one is as good as none.
@@ -138,12 +153,12 @@ impl Locked<'_> {
     /// The newest token. A file without any is one that nobody has opened; one that has bytes but no whole token was damaged,
     /// because at most one of the two can be torn.
     fn token(&mut self) -> Result<Token> {
-        let bytes = self.read()?;
-        let tokens = [0, 1].map(|sector| Token::decode(bytes.get(sector * SECTOR..).unwrap_or_default()));
+        let read = self.read()?;
+        let tokens = [0, 1].map(|sector| Token::decode(read.sector(sector)));
         match tokens.into_iter().flatten().max_by_key(|token| token.generation) {
             Some(token) => Ok(token),
             // The first token was being written when the power failed: nobody has written rows by it.
-            None if bytes.len() <= 2 * SECTOR => Ok(Token::none()),
+            None if read.length <= 2 * SECTOR => Ok(Token::none()),
             None => Err(Error::corrupt(format!(
                 "{} has no whole fencing token: see that no other writer runs, and delete it",
                 self.0.path.display()
@@ -151,19 +166,15 @@ impl Locked<'_> {
         }
     }
 
-    fn read(&mut self) -> Result<Vec<u8>> {
-        let mut bytes = Vec::with_capacity(3 * SECTOR);
-        let (file, path) = (&mut self.0.file, &self.0.path);
-        let read =
-            file.seek(SeekFrom::Start(0)).and_then(|_| (&mut *file).take(3 * SECTOR as u64).read_to_end(&mut bytes));
-        read.map_err(|error| failed("read", path, error))?;
-        Ok(bytes)
+    fn read(&self) -> Result<Sectors> {
+        let mut bytes = [0; SECTORS * SECTOR];
+        let length = read_at(&self.0.file, &mut bytes, 0).map_err(|error| failed("read", &self.0.path, error))?;
+        Ok(Sectors { bytes, length })
     }
 
     fn write(&mut self, sector: usize, record: &[u8]) -> Result<()> {
-        let (file, path) = (&mut self.0.file, &self.0.path);
-        let written = file.seek(SeekFrom::Start((sector * SECTOR) as u64)).and_then(|_| file.write_all(record));
-        written.map_err(|error| failed("write", path, error))
+        let written = write_at(&self.0.file, record, (sector * SECTOR) as u64);
+        written.map_err(|error| failed("write", &self.0.path, error))
     }
 
     fn refused(&self, error: &Error) -> Error {

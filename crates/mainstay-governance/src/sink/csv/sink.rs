@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 use super::encode::{encode, header};
 use super::series::{CsvMark, Rows, Series, interrupted};
 use super::settings::CsvSettings;
-use crate::batch::BatchWriter;
+use crate::batch::{BatchWriter, in_place};
 use crate::owner::{Fence, Opening};
 
 /// The open CSV files of one key, written by this one writer: see the [module](super).
@@ -109,6 +109,9 @@ impl<T: Serialize + Send + Sync + 'static> BatchWriter<T> for CsvSink<T> {
 
 /// Runs what blocks where it may.
 async fn blocking<O: Send + 'static>(work: impl FnOnce() -> Result<O> + Send + 'static) -> Result<O> {
+    if in_place::may_block() {
+        return in_place::block(work);
+    }
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) if error.is_panic() => Err(Error::fatal("writing a CSV file panicked").with_source(error)),

@@ -320,3 +320,49 @@ async fn numbers_that_a_series_does_not_reach_are_no_part_of_it_and_the_last_is_
     sink.append(&events(7..8)).await.unwrap();
     assert_eq!(read(folder, "clicks-000003.csv"), events(7..8));
 }
+
+#[tokio::test]
+async fn rows_go_to_the_file_of_the_name_also_when_another_took_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let sink = open(folder, 1).await;
+    sink.append(&events(0..2)).await.unwrap();
+    // Of the same length, and another file.
+    fs::copy(folder.join(FIRST), folder.join("copy")).unwrap();
+    fs::rename(folder.join("copy"), folder.join(FIRST)).unwrap();
+    sink.append(&events(2..3)).await.unwrap();
+    assert_eq!(read(folder, FIRST), events(0..3));
+}
+
+#[tokio::test]
+async fn rows_are_counted_from_an_old_note_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let sink = open(folder, 1).await;
+    let (mut rows, mut length) = (0, 0);
+    // Past the next note, and on.
+    while length < 3 << 19 {
+        let mark = sink.append(&events(rows..rows + 5_000)).await.unwrap();
+        (rows, length) = (rows + 5_000, mark.length);
+        assert_eq!(mark.rows, rows);
+        assert_eq!(open(folder, 1).await.end().await.unwrap(), mark);
+    }
+}
+
+/// By the executor, which writes in place on a runtime like this one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_are_written_in_place_as_they_are_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let sink = open(folder, 1).await;
+    let batch = BatchExecutor::start("clicks", sink, BatchSettings::default()).unwrap();
+    let calls: Vec<_> = events(0..500).into_iter().map(|event| batch.try_submit(event).unwrap()).collect();
+    for call in calls {
+        call.await.unwrap();
+    }
+    assert_eq!(read(folder, FIRST), events(0..500));
+    let newer = open(folder, 2).await;
+    let error = batch.submit(events(500..501).remove(0)).await.unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
+    assert_eq!(newer.end().await.unwrap().rows, 500);
+}
