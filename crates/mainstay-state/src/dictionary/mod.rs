@@ -330,8 +330,7 @@ where
     }
 
     async fn lock(&self, tx: &mut Transaction, key: &Key, mode: LockMode) -> Result<()> {
-        self.handle.enter(tx, LockMode::Shared).await?;
-        tx.lock(key, mode, || self.handle.name_of(key)).await
+        self.handle.enter_and_lock(tx, key, mode).await
     }
 
     async fn read(&self, tx: &mut Transaction, key: Key, mode: LockMode) -> Result<Option<Arc<V>>> {
