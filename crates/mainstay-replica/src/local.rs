@@ -96,31 +96,56 @@ impl LocalSet {
         objects: ObjectPuts,
         epoch: Option<Epoch>,
     ) -> Result<SequenceNumber> {
-        if epoch.is_some_and(|epoch| epoch != EPOCH) {
-            return Err(not_primary(self.id, self.standing().primary));
-        }
         let bytes = batches.iter().map(WriteBatch::bytes).sum::<usize>();
-        let bytes = bytes + objects.iter().map(object_put_bytes).sum::<usize>();
-        if bytes > self.commit_bytes_max {
-            return Err(too_large(bytes, self.commit_bytes_max));
-        }
-        let (mut is_followed, mut forgotten) = (false, Vec::new());
-        let first = |number, objects: &[ObjectPut]| {
-            is_followed = self.followed.load(Ordering::Relaxed);
-            if is_followed && let Some(history) = &mut *self.history.lock() {
-                forgotten = history.push(SequenceNumber(number), batches, objects);
-            }
-        };
+        self.admit(epoch.unwrap_or(EPOCH), bytes + objects.iter().map(object_put_bytes).sum::<usize>())?;
+        let mut kept = None;
+        let first = |number, objects: &[ObjectPut]| kept = self.keep(number, batches, objects);
         let number = if batches.is_empty() {
             self.store.append_objects(objects, first)
         } else {
             self.store.append(|number| batches.iter().flat_map(move |batch| batch.stamped(number)), objects, first)?
         };
-        if is_followed {
+        self.tell(kept);
+        Ok(SequenceNumber(number))
+    }
+
+    /// [`commit`](LocalSet::commit) of one object.
+    pub(crate) fn put(&self, epoch: Epoch, put: ObjectPut) -> Result<SequenceNumber> {
+        self.admit(epoch, object_put_bytes(&put))?;
+        let mut kept = None;
+        let first = |number, put: &ObjectPut| kept = self.keep(number, &[], std::slice::from_ref(put));
+        let number = self.store.append_object(put, first);
+        self.tell(kept);
+        Ok(SequenceNumber(number))
+    }
+
+    /// Refuses a commit of another epoch, or one that is too large.
+    #[inline]
+    fn admit(&self, epoch: Epoch, bytes: usize) -> Result<()> {
+        if epoch != EPOCH {
+            return Err(not_primary(self.id, self.standing().primary));
+        }
+        if bytes > self.commit_bytes_max {
+            return Err(too_large(bytes, self.commit_bytes_max));
+        }
+        Ok(())
+    }
+
+    /// Keeps a commit if somebody follows, before anybody else applies something, and returns what is forgotten for it.
+    #[inline]
+    fn keep(&self, number: u64, batches: &[WriteBatch], objects: &[ObjectPut]) -> Option<Vec<Kept>> {
+        if !self.followed.load(Ordering::Relaxed) {
+            return None;
+        }
+        Some(self.history.lock().as_mut()?.push(SequenceNumber(number), batches, objects))
+    }
+
+    /// Tells those who follow of a commit that was kept. What was forgotten for it is dropped here, where nothing is locked.
+    #[inline]
+    fn tell(&self, kept: Option<Vec<Kept>>) {
+        if kept.is_some() {
             self.wake.notify_waiters();
         }
-        drop(forgotten);
-        Ok(SequenceNumber(number))
     }
 
     /// Sees to it that what comes after a commit can be followed, from now on and as far as is known.

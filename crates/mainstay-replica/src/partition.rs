@@ -212,12 +212,28 @@ impl Partition {
         self.owns(&batch)?;
         match &self.backing {
             Backing::Local(local) => local.commit(batch.writes.as_slice(), batch.objects, batch.epoch),
-            Backing::Replicated(_) => Err(Error::invalid(format!(
-                "partition {} is of level {}, where a commit takes time: wait for it with `commit`",
-                self.id,
-                self.level()
-            ))),
+            Backing::Replicated(_) => Err(self.takes_time()),
         }
+    }
+
+    /// [`commit_at_once`](Partition::commit_at_once) of a batch that sets one key to an object in an epoch, and does nothing else:
+    /// what most transactions in memory do.
+    ///
+    /// # Errors
+    /// As [`commit_at_once`](Partition::commit_at_once).
+    pub fn put_at_once(&self, epoch: Epoch, key: &[u8], object: Object) -> Result<SequenceNumber> {
+        match &self.backing {
+            Backing::Local(local) => local.put(epoch, (Key::concat(&[&prefix(self.id), key]), object)),
+            Backing::Replicated(_) => Err(self.takes_time()),
+        }
+    }
+
+    #[cold]
+    fn takes_time(&self) -> Error {
+        let (id, level) = (self.id, self.level());
+        Error::invalid(format!(
+            "partition {id} is of level {level}, where a commit takes time: wait for it with `commit`"
+        ))
     }
 
     /// Commits batches of several partitions of this partition's set as one: all of it or none.

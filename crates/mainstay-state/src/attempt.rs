@@ -2,8 +2,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use mainstay_core::{Error, Result};
-use tokio::sync::{Mutex, OwnedMappedMutexGuard, OwnedMutexGuard};
+use parking_lot::Mutex;
 
 use crate::manager::StateManager;
 use crate::transaction::Transaction;
@@ -14,54 +13,63 @@ use crate::transaction::Transaction;
 /// It is lent by value because the future of a body that borrows it could not move from thread to thread: the compiler
 /// cannot yet show that of an async closure with a borrowed argument.
 pub struct Attempt {
-    /// Nobody else waits for it: who has lent it asks once, when the body has ended.
-    transaction: OwnedMappedMutexGuard<Option<Transaction>, Transaction>,
+    /// There until this is dropped. In a place of its own, because it is large and this is moved about.
+    transaction: Option<Box<Transaction>>,
+    lender: Arc<Lender>,
 }
 
 /// Where the transaction is when the body is done with it.
+#[derive(Default)]
+struct Lender {
+    returned: Mutex<Option<Box<Transaction>>>,
+}
+
+/// What is left of a transaction that was lent.
 pub(crate) struct Lent {
-    transaction: Arc<Mutex<Option<Transaction>>>,
+    lender: Arc<Lender>,
 }
 
 impl Lent {
-    /// Begins a transaction, where it stays, and lends it to a body.
+    /// Begins a transaction, and lends it to a body.
     #[inline]
-    pub(crate) fn begin(state: &StateManager) -> Result<(Self, Attempt)> {
-        // Made where it stays, because moving it there would be a good part of what it costs.
-        let transaction: Arc<Mutex<Option<Transaction>>> = Arc::default();
-        match transaction.clone().try_lock_owned() {
-            Ok(place) => {
-                let lent = OwnedMutexGuard::map(place, |place| place.get_or_insert_with(|| state.begin()));
-                Ok((Self { transaction }, Attempt { transaction: lent }))
-            }
-            Err(_) => Err(Error::fatal("a transaction that nobody has seen is in use")),
-        }
+    pub(crate) fn begin(state: &StateManager) -> (Self, Attempt) {
+        let lender = Arc::<Lender>::default();
+        let transaction = Some(Box::new(state.begin()));
+        (Self { lender: lender.clone() }, Attempt { transaction, lender })
     }
 
     /// The transaction; `None` if the body has kept it.
-    pub(crate) fn returned(&mut self) -> Option<&mut Transaction> {
-        Arc::get_mut(&mut self.transaction).and_then(|transaction| transaction.get_mut().as_mut())
-    }
-
-    /// The same to keep.
-    pub(crate) fn into_transaction(self) -> Option<Transaction> {
-        Arc::into_inner(self.transaction).and_then(Mutex::into_inner)
+    #[inline]
+    pub(crate) fn returned(mut self) -> Option<Box<Transaction>> {
+        Arc::get_mut(&mut self.lender)?.returned.get_mut().take()
     }
 }
+
+impl Drop for Attempt {
+    #[inline]
+    fn drop(&mut self) {
+        *self.lender.returned.lock() = self.transaction.take();
+    }
+}
+
+/// Why a transaction that is used is there.
+const LENT: &str = "only a drop takes the transaction away";
 
 impl Deref for Attempt {
     type Target = Transaction;
 
     #[inline]
+    #[allow(clippy::expect_used, reason = "nobody has an attempt that was dropped")]
     fn deref(&self) -> &Transaction {
-        &self.transaction
+        self.transaction.as_deref().expect(LENT)
     }
 }
 
 impl DerefMut for Attempt {
     #[inline]
+    #[allow(clippy::expect_used, reason = "nobody has an attempt that was dropped")]
     fn deref_mut(&mut self) -> &mut Transaction {
-        &mut self.transaction
+        self.transaction.as_deref_mut().expect(LENT)
     }
 }
 

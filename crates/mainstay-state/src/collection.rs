@@ -1,8 +1,10 @@
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use mainstay_core::{Error, Result};
+use mainstay_replica::Key;
 
 use crate::lock::LockMode;
 use crate::manager::{Shared, StateManager};
@@ -47,9 +49,42 @@ impl Handle {
         Ok(())
     }
 
+    /// [`enter`](Handle::enter) by an operation that locks a key next. It waits for nobody unless it must.
+    #[inline]
+    pub(crate) async fn enter_and_lock(&self, tx: &mut Transaction, key: &Key, mode: LockMode) -> Result<()> {
+        if self.try_enter_and_lock(tx, key, mode)? {
+            return Ok(());
+        }
+        self.hold_and_lock(tx, key, mode).await
+    }
+
+    /// Does all of it, or begins the operation and does no more.
+    fn try_enter_and_lock(&self, tx: &mut Transaction, key: &Key, mode: LockMode) -> Result<bool> {
+        self.begin(tx)?;
+        if !tx.try_share(self.known.id) {
+            return Ok(false);
+        }
+        self.known.check(tx.id())?;
+        tx.try_lock(key, mode)
+    }
+
+    /// The rest of it. Most never wait: their futures, which are moved about, have no room for it.
+    #[cold]
+    fn hold_and_lock<'a>(
+        &'a self,
+        tx: &'a mut Transaction,
+        key: &'a Key,
+        mode: LockMode,
+    ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>> {
+        Box::pin(async move {
+            self.hold(tx, LockMode::Shared).await?;
+            tx.lock(key, mode, || self.name_of(key)).await
+        })
+    }
+
     /// The other part: from now on the collection stays.
     pub(crate) async fn hold(&self, tx: &mut Transaction, mode: LockMode) -> Result<()> {
-        tx.lock_collection(&self.known.intent, mode, || self.known.to_string()).await?;
+        tx.lock_collection(self.known.id, mode, || self.known.to_string()).await?;
         self.known.check(tx.id())
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result, SequenceNumber, contract};
-use mainstay_replica::{Key, Snapshot};
+use mainstay_replica::Snapshot;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
@@ -80,8 +80,6 @@ pub(crate) struct Known {
     pub(crate) id: CollectionId,
     pub(crate) name: String,
     pub(crate) kind: CollectionKind,
-    /// Locked shared by all who use the collection.
-    pub(crate) intent: Key,
     /// What queues know besides the store.
     pub(crate) line: Line,
     /// [`LIVE`], [`GONE`], the transaction that has created it and has not ended, or with [`DROPPED`] the one that has
@@ -164,7 +162,6 @@ impl Registry {
             id,
             name: name.to_owned(),
             kind: record.kind,
-            intent: layout::length(id),
             line: Line::default(),
             life: AtomicU64::new(life),
             watched: OnceLock::new(),
@@ -208,7 +205,7 @@ pub(crate) async fn open(
     tx.put_record(place, Some(encode(&record)?))?;
     let known = shared.registry.known(name, &record, tx.id().0);
     // Others who get hold of the handle wait until it is known whether the collection comes to be.
-    tx.lock_collection(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
+    tx.lock_collection(known.id, LockMode::Exclusive, || known.to_string()).await?;
     tx.endings.push(Box::new(LifeChange { known: known.clone(), if_committed: LIVE, if_undone: GONE }));
     Ok(known)
 }
@@ -242,7 +239,7 @@ pub(crate) async fn drop_collection(tx: &mut Transaction, name: &str) -> Result<
     };
     let record = decode(name, &bytes)?;
     let known = tx.shared().registry.known(name, &record, LIVE);
-    tx.lock_collection(&known.intent, LockMode::Exclusive, || known.to_string()).await?;
+    tx.lock_collection(known.id, LockMode::Exclusive, || known.to_string()).await?;
     tx.writes.drop_collection(known.id, place)?;
     // What the same transaction has created is gone either way.
     let if_undone = if known.life.load(Ordering::Acquire) == tx.id().0 { GONE } else { LIVE };

@@ -21,7 +21,7 @@ where
     let mut tries = 0;
     loop {
         tries += 1;
-        let (lent, attempt) = Lent::begin(state)?;
+        let (lent, attempt) = Lent::begin(state);
         let outcome = match body(attempt).await {
             Ok(value) => commit(lent).await.map(|()| value),
             Err(error) => {
@@ -45,12 +45,12 @@ where
 }
 
 /// Commits what the body has done.
-async fn commit(mut lent: Lent) -> Result<()> {
-    let Some(transaction) = lent.returned() else { return Err(kept()) };
-    if let Some(outcome) = transaction.commit_at_once() {
-        return outcome.map(drop);
+async fn commit(lent: Lent) -> Result<()> {
+    let Some(mut transaction) = lent.returned() else { return Err(kept()) };
+    match transaction.commit_at_once() {
+        Some(outcome) => outcome.map(drop),
+        None => transaction.commit_in_time().await.map(drop),
     }
-    lent.into_transaction().ok_or_else(kept)?.commit_in_time().await.map(drop)
 }
 
 fn kept() -> Error {

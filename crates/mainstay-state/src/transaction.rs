@@ -9,6 +9,7 @@ use mainstay_replica::{Batch, Held, Key, Snapshot};
 use crate::commit::Committing;
 use crate::entry::{Entry, Value};
 use crate::expiry::Expires;
+use crate::layout::{self, CollectionId};
 use crate::lock::{LockMode, LockOwner, TransactionId};
 use crate::manager::Shared;
 use crate::tenure::Tenure;
@@ -40,6 +41,14 @@ enum Refusal {
     Ended,
     /// It was the victim of a deadlock, and was undone: another one may succeed.
     Deadlock,
+}
+
+/// What is known of an entry without decoding it.
+enum AtHand {
+    /// All of it, or that there is none.
+    Decoded(Option<Entry>),
+    /// Nothing: it is to be looked for in the store.
+    Stored,
 }
 
 /// Something that depends on how a transaction ends.
@@ -138,6 +147,12 @@ impl Transaction {
 
     fn commit_locally(&mut self) -> Result<SequenceNumber> {
         self.shared().check()?;
+        let shared = self.locks.shared();
+        if !shared.keeps_history()
+            && let Some((key, object)) = self.writes.only_object()
+        {
+            return shared.partition.put_at_once(shared.epoch, key, object);
+        }
         let mut batch = self.shared().partition.batch();
         self.fill(&mut batch)?;
         self.shared().partition.commit_at_once(batch)
@@ -195,14 +210,9 @@ impl Transaction {
         self.refusal = Some(Refusal::Ended);
     }
 
-    /// The locks of an operation on a collection: that the collection stays, and one of its keys.
+    /// Locks a key.
     pub(crate) async fn lock(&mut self, key: &Key, mode: LockMode, what: impl Fn() -> String + Send) -> Result<()> {
-        self.check_usable()?;
-        #[cfg(feature = "planted-bugs")]
-        if mode == LockMode::Shared && crate::planted::is_planted(crate::planted::PlantedBug::ForgetSharedLocks) {
-            return Ok(());
-        }
-        if self.locks.try_acquire(key, mode) {
+        if self.try_lock(key, mode)? {
             return Ok(());
         }
         // Most never wait: their futures, which are moved about, have no room for it.
@@ -224,23 +234,32 @@ impl Transaction {
     /// Locks a collection, by the key that stands for it.
     pub(crate) async fn lock_collection(
         &mut self,
-        intent: &Key,
+        id: CollectionId,
         mode: LockMode,
         what: impl Fn() -> String + Send,
     ) -> Result<()> {
         self.check_usable()?;
         if mode != LockMode::Shared {
             self.locks.bar();
-        } else if self.locks.try_share(intent) {
+        } else if self.locks.try_share(id) {
             return Ok(());
         }
-        self.lock(intent, mode, what).await
+        self.lock(&layout::length(id), mode, what).await
     }
 
     /// Locks a key only if that needs no waiting.
     pub(crate) fn try_lock(&mut self, key: &Key, mode: LockMode) -> Result<bool> {
         self.check_usable()?;
+        #[cfg(feature = "planted-bugs")]
+        if mode == LockMode::Shared && crate::planted::is_planted(crate::planted::PlantedBug::ForgetSharedLocks) {
+            return Ok(true);
+        }
         Ok(self.locks.try_acquire(key, mode))
+    }
+
+    /// Shares a collection only if that needs no waiting.
+    pub(crate) fn try_share(&mut self, id: CollectionId) -> bool {
+        self.locks.try_share(id)
     }
 
     /// What [`within`](Transaction::within) said is for the operation that starts here.
@@ -262,22 +281,33 @@ impl Transaction {
         self.limit.saturating_sub(waited)
     }
 
+    #[inline]
     pub(crate) fn check_usable(&self) -> Result<()> {
-        let (kind, why) = match self.refusal {
-            None => return Ok(()),
-            Some(Refusal::Ended) => (ErrorKind::Conflict, "it has ended"),
-            Some(Refusal::Deadlock) => (ErrorKind::Retry, "it was the victim of a deadlock"),
+        match self.refusal {
+            None => Ok(()),
+            Some(why) => Err(self.refused(why)),
+        }
+    }
+
+    #[cold]
+    fn refused(&self, why: Refusal) -> Error {
+        let (kind, why) = match why {
+            Refusal::Ended => (ErrorKind::Conflict, "it has ended"),
+            Refusal::Deadlock => (ErrorKind::Retry, "it was the victim of a deadlock"),
         };
-        Err(Error::new(kind, format!("{} cannot be used: {why}; begin a new one", self.id())))
+        Error::new(kind, format!("{} cannot be used: {why}; begin a new one", self.id()))
     }
 
     /// Refuses a transaction of another partition, or of another time.
+    #[inline]
     pub(crate) fn belongs_to(&self, shared: &Arc<Shared>) -> Result<()> {
-        if Arc::ptr_eq(self.shared(), shared) {
-            return Ok(());
-        }
+        if Arc::ptr_eq(self.shared(), shared) { Ok(()) } else { Err(self.strange(shared)) }
+    }
+
+    #[cold]
+    fn strange(&self, shared: &Shared) -> Error {
         let (own, other) = (self.shared().partition.id(), shared.partition.id());
-        Err(Error::invalid(if own == other {
+        Error::invalid(if own == other {
             format!("{} was begun before the state of partition {own} was opened again: begin a new one", self.id())
         } else {
             format!(
@@ -285,33 +315,41 @@ impl Transaction {
                  so begin one there",
                 self.id()
             )
-        }))
+        })
     }
 
     /// What an entry is for this transaction: what it wrote, or what is committed. Its lock is held. Expired entries are
     /// returned too, for those who replace them.
+    #[inline]
     pub(crate) fn entry<V: Value>(&self, key: &Key) -> Result<Option<Entry>> {
-        match self.writes.entry(key) {
-            Some(written) => Ok(written.cloned()),
-            None => self.committed::<V>(key),
+        match self.at_hand(key)? {
+            AtHand::Decoded(entry) => Ok(entry),
+            AtHand::Stored => self.decode::<V>(key),
         }
     }
 
-    /// What is committed of an entry. Its lock is held.
-    pub(crate) fn committed<V: Value>(&self, key: &Key) -> Result<Option<Entry>> {
+    /// What an entry is for this transaction, if nothing must be decoded for it.
+    fn at_hand(&self, key: &Key) -> Result<AtHand> {
+        if let Some(written) = self.writes.entry(key) {
+            return Ok(AtHand::Decoded(written.cloned()));
+        }
         let shared = &**self.shared();
         shared.check()?;
         if shared.is_local {
             // Where the state is in memory anyway, looking there first is one look instead of two.
             match shared.partition.held(key)? {
-                None => return Ok(None),
+                None => return Ok(AtHand::Decoded(None)),
                 Some(Held::Bytes(_)) => {}
-                Some(Held::Object(object)) => return Ok(Some(Entry::of_object(object)?)),
+                Some(Held::Object(object)) => return Ok(AtHand::Decoded(Some(Entry::of_object(object)?))),
             }
         }
-        if let Some(entry) = shared.cache.get(key) {
-            return Ok(Some(entry));
-        }
+        Ok(shared.cache.get(key).map_or(AtHand::Stored, |entry| AtHand::Decoded(Some(entry))))
+    }
+
+    /// What is committed of an entry that is not at hand.
+    #[inline(never)]
+    fn decode<V: Value>(&self, key: &Key) -> Result<Option<Entry>> {
+        let shared = self.shared();
         let Some(raw) = shared.partition.get(key)? else { return Ok(None) };
         // Of what has expired nobody wants the value.
         let entry = Entry::decode::<V>(raw.clone()).or_else(|error| match Entry::opaque(raw) {

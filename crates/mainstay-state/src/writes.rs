@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result};
-use mainstay_replica::{Batch, Key, prefix_successor};
+use mainstay_replica::{Batch, Key, Object, prefix_successor};
 use smallvec::SmallVec;
 
 use crate::cache::ValueCache;
@@ -251,6 +251,17 @@ impl Writes {
             }
         }
         Ok(())
+    }
+
+    /// The only change, if that sets an entry to a value that the store is to keep as it is, which is what most transactions
+    /// do.
+    pub(crate) fn only_object(&self) -> Option<(&Key, Object)> {
+        let (key, Write { old, new }) = self.entries.only()?;
+        let is_counted = self.lengths.iter().any(|(_, change)| *change != 0);
+        if self.others.is_some() || is_counted || old.as_ref().is_some_and(|old| old.expires().is_some()) {
+            return None;
+        }
+        Some((key, new.as_ref()?.object()?))
     }
 
     /// Forgets what is known of the entries whose change may or may not have been committed.

@@ -53,6 +53,14 @@ impl Written {
         many.insert(key, write);
     }
 
+    /// The entry, if there is just one.
+    pub(crate) fn only(&self) -> Option<(&Key, &Write)> {
+        match &self.few[..] {
+            [(key, write)] => Some((key, write)),
+            _ => None,
+        }
+    }
+
     pub(crate) fn remove(&mut self, key: &Key) {
         self.few.retain(|(other, _)| other != key);
         if let Some(many) = &mut self.many {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::future::Future as _;
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{ErrorKind, Level, PartitionId, SequenceNumber};
-use mainstay_replica::{Batch, Changes, Committed, HostOptions, Operation, Partition, Snapshot};
+use mainstay_core::{Epoch, ErrorKind, Level, PartitionId, SequenceNumber};
+use mainstay_replica::{Batch, Changes, Committed, HostOptions, Object, Operation, Partition, Snapshot};
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::state::{KeyRange, Order};
 
@@ -251,6 +252,28 @@ async fn level_none_keeps_nothing_before_it_is_followed() {
     assert_eq!(partition.changes(first).unwrap().next().await.unwrap().sequence_number, second);
     let future = partition.changes(SequenceNumber(second.0 + 1)).unwrap_err();
     assert!(future.kind() == ErrorKind::Invalid && future.to_string().contains("last commit is 2"), "{future}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_is_put_at_once_is_a_commit_like_any_other() {
+    let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
+    let partition = process.host.partition(Level::None, PartitionId(3));
+    let epoch = partition.check().unwrap();
+    let put = |partition: &Partition, epoch, text: &'static str| {
+        // Encoded, a short text is a byte and its letters.
+        let object = Object { value: Arc::new(text), head: 9, len: 2 + text.len() as u32 };
+        partition.put_at_once(epoch, b"key", object)
+    };
+    let first = put(&partition, epoch, "one").unwrap();
+    let mut changes = partition.changes(first).unwrap();
+    let second = put(&partition, epoch, "two").unwrap();
+    assert!(second > first);
+    assert_eq!(changes.next().await.unwrap().sequence_number, second);
+    let refused = put(&partition, Epoch(epoch.0 + 1), "three").unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::NotPrimary { .. }), "{refused}");
+    assert_eq!(partition.get(b"key").unwrap().as_deref(), Some(&b"\x09\xa3two"[..]));
+    let refused = put(&process.host.partition(Level::Volatile, PartitionId(3)), epoch, "one").unwrap_err();
+    assert!(refused.kind() == ErrorKind::Invalid && refused.to_string().contains("takes time"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]

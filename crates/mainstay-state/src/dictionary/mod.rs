@@ -329,8 +329,7 @@ where
     }
 
     async fn lock(&self, tx: &mut Transaction, key: &Key, mode: LockMode) -> Result<()> {
-        self.handle.enter(tx, LockMode::Shared).await?;
-        tx.lock(key, mode, || self.handle.name_of(key)).await
+        self.handle.enter_and_lock(tx, key, mode).await
     }
 
     /// Takes a key that is locked for an update for oneself, as part of the same operation and within its time limit.

@@ -3,10 +3,9 @@ use mainstay_replica::Key;
 use smallvec::SmallVec;
 
 use super::LockMode;
-use super::sharers::StripeNumber;
 
-/// How many locks an owner has without an allocation: those of a transaction that touches a key or two.
-const HELD_IN_PLACE: usize = 2;
+/// How many locks an owner has without an allocation: those of a transaction that touches a key.
+const HELD_IN_PLACE: usize = 1;
 
 /// How many locks are looked through one by one, before an index is made for them.
 const SCANNED_MAX: usize = 16;
@@ -17,8 +16,6 @@ pub(super) struct HeldLock {
     pub(super) hash: u64,
     pub(super) key: Key,
     pub(super) mode: LockMode,
-    /// Where it is listed as a sharer, or was until somebody barred that, if it was not taken in the table.
-    pub(super) stripe: Option<StripeNumber>,
 }
 
 /// All locks of one owner, in the order in which it got them. To look one up is O(1) with any number of them.
@@ -55,10 +52,6 @@ impl Held {
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &HeldLock> {
         self.locks.iter()
-    }
-
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut HeldLock> {
-        self.locks.iter_mut()
     }
 
     /// Forgets all of them.

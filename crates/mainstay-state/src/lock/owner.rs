@@ -6,15 +6,18 @@ use std::task::{Context, Poll};
 use mainstay_core::Result;
 use mainstay_core::time::{self, Duration, Instant};
 use mainstay_replica::Key;
+use smallvec::SmallVec;
 
 use super::entry::Wakers;
 use super::held::{Held, HeldLock};
 use super::holders::Holder;
 use super::queue::Place;
 use super::request::Request;
+use super::sharers::StripeNumber;
 use super::table::{LockTable, wake};
 use super::timeout::LockTimeout;
 use super::{LockMode, TransactionId};
+use crate::layout::{self, CollectionId};
 
 /// The longest that a request waits, whatever its limit: nobody needs a lock after an hour, and a wait without an end
 /// hides the mistake that causes it.
@@ -25,6 +28,8 @@ pub(crate) struct LockOwner<T: AsRef<LockTable>> {
     shared: Arc<T>,
     id: TransactionId,
     held: Held,
+    /// The collections that it shares without a lock of the table, as far as it knows: somebody may have barred that since.
+    shares: SmallVec<[Share; 1]>,
     /// The time, if it was asked for since the operation began: one look at the clock is enough for all that is granted
     /// without waiting.
     now: Option<Instant>,
@@ -33,6 +38,12 @@ pub(crate) struct LockOwner<T: AsRef<LockTable>> {
     /// The request that waits, while a future of [`acquire`](Self::acquire) lives. It is here and not in the future,
     /// so that one of a future that is forgotten instead of dropped is found by whatever the owner does next.
     pending: Option<Box<Pending>>,
+}
+
+/// A collection that is shared, and where its sharer is listed.
+struct Share {
+    collection: CollectionId,
+    stripe: StripeNumber,
 }
 
 struct Pending {
@@ -44,7 +55,7 @@ impl<T: AsRef<LockTable>> LockOwner<T> {
     /// No two that live at the same time may have the same id.
     #[inline]
     pub(crate) fn new(shared: Arc<T>, id: TransactionId) -> Self {
-        Self { shared, id, held: Held::default(), now: None, bars: false, pending: None }
+        Self { shared, id, held: Held::default(), shares: SmallVec::new(), now: None, bars: false, pending: None }
     }
 
     /// What the table is part of.
@@ -66,6 +77,9 @@ impl<T: AsRef<LockTable>> LockOwner<T> {
     /// The mode in which a key is held.
     #[cfg(test)]
     pub(crate) fn holds(&self, key: &Key) -> Option<LockMode> {
+        if self.shares.iter().any(|share| layout::length(share.collection) == *key) {
+            return Some(LockMode::Shared);
+        }
         self.held.get(self.table().hash(key), key).map(|lock| lock.mode)
     }
 
@@ -90,29 +104,40 @@ impl<T: AsRef<LockTable>> LockOwner<T> {
         granted
     }
 
-    /// Like [`try_acquire`](LockOwner::try_acquire) in shared mode, for a key that nearly everybody shares: whoever wants it in
-    /// another mode calls [`bar`](LockOwner::bar) before.
+    /// Like [`try_acquire`](LockOwner::try_acquire) of a collection's key in shared mode: nearly everybody shares it, and whoever
+    /// wants it in another mode calls [`bar`](LockOwner::bar) before.
     #[inline]
-    pub(crate) fn try_share(&mut self, key: &Key) -> bool {
-        let hash = self.table().hash(key);
-        if self.pending.is_some() || self.held.get(hash, key).is_some() {
-            return self.try_acquire(key, LockMode::Shared);
+    pub(crate) fn try_share(&mut self, collection: CollectionId) -> bool {
+        if self.pending.is_some() {
+            self.withdraw();
         }
-        let since = *self.now.get_or_insert_with(time::now);
-        match self.table().share(hash, key, Holder { id: self.id, since }) {
-            Some(stripe) => {
-                self.held.push(HeldLock { hash, key: key.clone(), mode: LockMode::Shared, stripe: Some(stripe) });
-                true
+        if self.shares.iter().any(|share| share.collection == collection) {
+            return true;
+        }
+        // Most transactions begin with it, and hold nothing.
+        if self.held.len() == 0 || self.held_key(collection).is_none() {
+            let since = *self.now.get_or_insert_with(time::now);
+            if let Some(stripe) = self.table().share(collection, Holder { id: self.id, since }) {
+                self.shares.push(Share { collection, stripe });
+                return true;
             }
-            None => self.try_acquire(key, LockMode::Shared),
         }
+        self.try_acquire(&layout::length(collection), LockMode::Shared)
     }
 
-    /// To be called before a key is wanted that others may [share](LockOwner::try_share). Holds until all locks are released.
+    /// The lock of a collection's key, if it is held in the table.
+    fn held_key(&self, collection: CollectionId) -> Option<&HeldLock> {
+        let key = layout::length(collection);
+        self.held.get(self.table().hash(&key), &key)
+    }
+
+    /// To be called before a collection's key is wanted that others may [share](LockOwner::try_share). Holds until all locks
+    /// are released.
     pub(crate) fn bar(&mut self) {
         if !self.bars {
             self.bars = true;
             self.table().bar();
+            self.enter_table();
         }
     }
 
@@ -149,11 +174,12 @@ impl<T: AsRef<LockTable>> LockOwner<T> {
         if self.pending.is_some() {
             self.withdraw();
         }
+        for share in &self.shares {
+            self.table().unshare(share.stripe, share.collection, self.id);
+        }
+        self.shares.clear();
         for lock in self.held.iter() {
-            match lock.stripe {
-                None => self.table().release(lock.hash, &lock.key, self.id),
-                Some(stripe) => self.table().unshare(stripe, lock.hash, &lock.key, self.id),
-            }
+            self.table().release(lock.hash, &lock.key, self.id);
         }
         self.held.clear();
         if self.bars {
@@ -184,10 +210,10 @@ impl<T: AsRef<LockTable>> LockOwner<T> {
     /// Whoever waits can be waited for: all that it holds is in the table.
     fn enter_table(&mut self) {
         let table: &LockTable = (*self.shared).as_ref();
-        for lock in self.held.iter_mut() {
-            if let Some(stripe) = lock.stripe.take() {
-                table.enter(stripe, lock.hash, &lock.key, self.id);
-            }
+        for Share { collection, stripe } in self.shares.drain(..) {
+            table.enter(stripe, collection, self.id);
+            let key = layout::length(collection);
+            self.held.push(HeldLock { hash: table.hash(&key), key, mode: LockMode::Shared });
         }
     }
 
@@ -249,7 +275,7 @@ impl<T: AsRef<LockTable>> LockOwner<T> {
     fn note(&mut self, request: Request) {
         let Request { hash, key, mode, former, .. } = request;
         if former.is_none() {
-            self.held.push(HeldLock { hash, key, mode, stripe: None });
+            self.held.push(HeldLock { hash, key, mode });
         } else if let Some(lock) = self.held.get_mut(hash, &key) {
             lock.mode = mode;
         }

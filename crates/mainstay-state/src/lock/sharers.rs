@@ -1,11 +1,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mainstay_replica::Key;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::TransactionId;
 use super::holders::Holder;
+use crate::layout::CollectionId;
 
 /// In how many parts the sharers are listed, so that threads do not meet.
 const STRIPES: usize = 32;
@@ -14,9 +14,9 @@ const STRIPES: usize = 32;
 const STRIPE_SHARERS_MAX: usize = 8;
 
 /// Those who share what nearly everybody shares and hardly anybody wants alone: a collection. They are listed where their
-/// thread lists them, and not with the key in the table, where all would meet.
+/// thread lists them, and not with the collection's key in the table, where all would meet.
 ///
-/// Whoever wants such a key alone bars it first: then all who are listed here are put into the table, and whoever comes
+/// Whoever wants a collection alone bars it first: then all who are listed here are put into the table, and whoever comes
 /// takes a lock there, until nobody bars.
 #[derive(Debug)]
 pub(super) struct Sharers {
@@ -32,11 +32,10 @@ struct Stripe {
     sharers: Mutex<SmallVec<[Sharer; 1]>>,
 }
 
-/// One who shares a key.
+/// One who shares a collection.
 #[derive(Debug)]
 pub(super) struct Sharer {
-    pub(super) hash: u64,
-    pub(super) key: Key,
+    pub(super) collection: CollectionId,
     pub(super) holder: Holder,
 }
 
@@ -67,11 +66,12 @@ impl Sharers {
     pub(super) fn remove(
         &self,
         number: StripeNumber,
-        (hash, key, id): (u64, &Key, TransactionId),
+        collection: CollectionId,
+        id: TransactionId,
         then: impl FnOnce(Sharer),
     ) -> bool {
         let mut sharers = self.stripe(number).lock();
-        let is_it = |sharer: &Sharer| sharer.holder.id == id && sharer.hash == hash && sharer.key == *key;
+        let is_it = |sharer: &Sharer| sharer.holder.id == id && sharer.collection == collection;
         let Some(place) = sharers.iter().position(is_it) else { return false };
         then(sharers.swap_remove(place));
         true

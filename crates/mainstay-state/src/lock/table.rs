@@ -15,6 +15,7 @@ use super::request::Request;
 use super::sharers::{Sharer, Sharers, StripeNumber};
 use super::waits::Waits;
 use super::{LockMode, TransactionId};
+use crate::layout::{self, CollectionId};
 
 /// In how many parts a table is cut, so that transactions of different keys do not meet. A power of two.
 const SHARDS: usize = 64;
@@ -77,26 +78,27 @@ impl LockTable {
         }
     }
 
-    /// Lists one who shares a key; `None` if it must take a lock of the table.
+    /// Lists one who shares a collection; `None` if it must take a lock of the table.
     #[inline]
-    pub(super) fn share(&self, hash: u64, key: &Key, holder: Holder) -> Option<StripeNumber> {
-        self.sharers.add(Sharer { hash, key: key.clone(), holder })
+    pub(super) fn share(&self, collection: CollectionId, holder: Holder) -> Option<StripeNumber> {
+        self.sharers.add(Sharer { collection, holder })
     }
 
-    /// Takes one who shares a key off the list, or out of the table if it was put there.
+    /// Takes one who shares a collection off the list, or out of the table if it was put there.
     #[inline]
-    pub(super) fn unshare(&self, stripe: StripeNumber, hash: u64, key: &Key, id: TransactionId) {
-        if !self.sharers.remove(stripe, (hash, key, id), drop) {
-            self.release(hash, key, id);
+    pub(super) fn unshare(&self, stripe: StripeNumber, collection: CollectionId, id: TransactionId) {
+        if !self.sharers.remove(stripe, collection, id, drop) {
+            let key = layout::length(collection);
+            self.release(self.hash(&key), &key, id);
         }
     }
 
-    /// Puts one who shares a key into the table, if it is not there.
-    pub(super) fn enter(&self, stripe: StripeNumber, hash: u64, key: &Key, id: TransactionId) {
-        self.sharers.remove(stripe, (hash, key, id), |sharer| self.admit(sharer));
+    /// Puts one who shares a collection into the table, if it is not there.
+    pub(super) fn enter(&self, stripe: StripeNumber, collection: CollectionId, id: TransactionId) {
+        self.sharers.remove(stripe, collection, id, |sharer| self.admit(sharer));
     }
 
-    /// Puts all who share a key into the table, and whoever comes, until [`unbar`](LockTable::unbar).
+    /// Puts all who share a collection into the table, and whoever comes, until [`unbar`](LockTable::unbar).
     pub(super) fn bar(&self) {
         self.sharers.bar(|sharer| self.admit(sharer));
     }
@@ -106,8 +108,11 @@ impl LockTable {
         self.sharers.unbar();
     }
 
-    /// Makes one who shares a key one of its holders. Nobody holds it in another mode, because who wants to bars first.
-    fn admit(&self, Sharer { hash, key, holder }: Sharer) {
+    /// Makes one who shares a collection one of the holders of its key. Nobody holds that in another mode, because who wants
+    /// to bars first.
+    fn admit(&self, Sharer { collection, holder }: Sharer) {
+        let key = layout::length(collection);
+        let hash = self.hash(&key);
         let mut entries = self.shard(hash);
         match entries.entry(hash, |entry| entry.is_for(hash, &key), |entry| entry.hash) {
             hash_table::Entry::Occupied(mut found) => found.get_mut().holders.add(holder, LockMode::Shared),
@@ -187,7 +192,7 @@ impl AsRef<LockTable> for LockTable {
 
 #[cfg(test)]
 impl LockTable {
-    /// How many share a key and are not in the table.
+    /// How many share a collection and are not in the table.
     pub(super) fn listed(&self) -> usize {
         self.sharers.len()
     }

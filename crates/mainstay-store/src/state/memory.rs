@@ -86,6 +86,15 @@ struct Shared {
     unsaved_bytes: u64,
 }
 
+impl Shared {
+    /// Sets a key to an object, and returns what it had.
+    #[inline]
+    fn set_object(&mut self, (key, object): (Key, Object)) -> Option<Value> {
+        self.unsaved_bytes += key.len() as u64 + u64::from(object.len) + WRITE_OVERHEAD_BYTES;
+        self.state.set(key, object.into())
+    }
+}
+
 /// The state at one mark. A clone is a snapshot.
 #[derive(Debug, Clone, Default)]
 struct State {
@@ -149,6 +158,20 @@ impl MemoryStore {
         index
     }
 
+    /// [`append_objects`](MemoryStore::append_objects) of a single one.
+    #[inline]
+    pub fn append_object(&self, put: (Key, Object), first: impl FnOnce(u64, &(Key, Object))) -> u64 {
+        let mut shared = self.inner.write();
+        let index = shared.state.mark.index + 1;
+        first(index, &put);
+        let replaced = shared.set_object(put);
+        shared.state.mark.index = index;
+        self.publish_object_bytes(&shared);
+        drop(shared);
+        drop(replaced);
+        index
+    }
+
     /// Applies what can be applied, and returns the values that it has replaced.
     #[inline]
     fn change(
@@ -157,21 +180,24 @@ impl MemoryStore {
         prepared: Option<&Prepared<'_>>,
         objects: impl Iterator<Item = (Key, Object)>,
     ) -> Replaced {
-        let before = shared.state.object_bytes;
         let mut change = Change { state: &mut shared.state, replaced: Replaced::new() };
         if let Some(prepared) = prepared {
             shared.unsaved_bytes += prepared.cost_bytes();
             prepared.apply_to(&mut change);
         }
-        for (key, object) in objects {
-            shared.unsaved_bytes += key.len() as u64 + u64::from(object.len) + WRITE_OVERHEAD_BYTES;
-            change.set(key, object.into());
-        }
-        let replaced = change.replaced;
-        if shared.state.object_bytes != before {
-            self.inner.object_bytes.0.store(shared.state.object_bytes, Ordering::Relaxed);
-        }
+        let mut replaced = change.replaced;
+        replaced.extend(objects.filter_map(|put| shared.set_object(put)));
+        self.publish_object_bytes(shared);
         replaced
+    }
+
+    /// Most changes replace an object by one that counts for as much.
+    #[inline]
+    fn publish_object_bytes(&self, shared: &Shared) {
+        let (published, bytes) = (&self.inner.object_bytes.0, shared.state.object_bytes);
+        if published.load(Ordering::Relaxed) != bytes {
+            published.store(bytes, Ordering::Relaxed);
+        }
     }
 
     /// Looks at the mark while nothing is applied.
@@ -262,15 +288,11 @@ impl StateStore for MemoryStore {
 
 impl Layer for Change<'_> {
     fn put(&mut self, key: Key, value: &[u8]) {
-        self.set(key, Value::from(value));
+        self.replaced.extend(self.state.set(key, Value::from(value)));
     }
 
     fn remove(&mut self, key: &[u8]) {
-        if let Some(before) = self.state.map.remove(key) {
-            self.state.counts.entries -= 1;
-            self.state.counts.bytes -= key.len() as u64;
-            self.give_back(before);
-        }
+        self.replaced.extend(self.state.remove(key));
     }
 
     fn remove_range(&mut self, start: &[u8], end: Option<&[u8]>) {
@@ -292,26 +314,36 @@ impl Layer for Change<'_> {
     }
 }
 
-impl Change<'_> {
+impl State {
+    /// Sets a key, and returns what it had.
     #[inline]
-    fn set(&mut self, key: Key, value: Value) {
+    fn set(&mut self, key: Key, value: Value) -> Option<Value> {
         let key_bytes = key.len() as u64;
-        self.state.counts.bytes += value.len();
-        self.state.object_bytes += value.object_bytes();
-        match self.state.map.insert(key, value) {
-            Some(before) => self.give_back(before),
+        self.counts.bytes += value.len();
+        self.object_bytes += value.object_bytes();
+        let before = self.map.insert(key, value);
+        match &before {
+            Some(before) => self.discount(before),
             None => {
-                self.state.counts.entries += 1;
-                self.state.counts.bytes += key_bytes;
+                self.counts.entries += 1;
+                self.counts.bytes += key_bytes;
             }
         }
+        before
+    }
+
+    fn remove(&mut self, key: &[u8]) -> Option<Value> {
+        let before = self.map.remove(key)?;
+        self.counts.entries -= 1;
+        self.counts.bytes -= key.len() as u64;
+        self.discount(&before);
+        Some(before)
     }
 
     #[inline]
-    fn give_back(&mut self, before: Value) {
-        self.state.counts.bytes -= before.len();
-        self.state.object_bytes -= before.object_bytes();
-        self.replaced.push(before);
+    fn discount(&mut self, before: &Value) {
+        self.counts.bytes -= before.len();
+        self.object_bytes -= before.object_bytes();
     }
 }
 

@@ -12,6 +12,7 @@ use mainstay_core::time::Duration;
 use mainstay_core::{Error, Result};
 use mainstay_replica::Key;
 
+use crate::layout::{self, CollectionId};
 use crate::lock::{LockMode, LockOwner, LockTable, TransactionId};
 
 /// The limit of requests whose time is never to be over.
@@ -43,8 +44,15 @@ pub(super) fn table() -> Arc<LockTable> {
     Arc::new(LockTable::new())
 }
 
+/// The key of a collection, or of something in one.
 pub(super) fn key(name: &str) -> Key {
-    Key::from(name.as_bytes())
+    collection(name).map_or_else(|| Key::from(name.as_bytes()), layout::length)
+}
+
+/// The collections that there are.
+pub(super) fn collection(name: &str) -> Option<CollectionId> {
+    let number = ["stock", "orders"].iter().position(|other| *other == name)?;
+    Some(CollectionId(number as u32 + 1))
 }
 
 /// Transactions 1 to `count` of one table.
@@ -63,7 +71,8 @@ impl Actor {
 
     /// Shares what nearly everybody shares.
     pub(super) fn shares(&self, name: &str) {
-        assert!(self.owner.borrow_mut().try_share(&key(name)), "{name}");
+        let collection = collection(name).expect("a collection");
+        assert!(self.owner.borrow_mut().try_share(collection), "{name}");
     }
 
     /// Says that it wants what others share.

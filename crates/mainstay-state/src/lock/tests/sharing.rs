@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use mainstay_core::ErrorKind;
 
-use super::driver::{Actor, LONG, Owner, actors, key, table};
+use super::driver::{Actor, LONG, Owner, actors, collection, key, table};
 use crate::lock::LockMode::{Exclusive, Shared};
 use crate::lock::TransactionId;
 
@@ -122,7 +122,7 @@ fn nobody_shares_what_somebody_has_alone() {
             if is_alone {
                 owner.bar();
             }
-            if is_alone || !owner.try_share(&key("stock")) {
+            if is_alone || !owner.try_share(collection("stock").unwrap()) {
                 runtime.block_on(owner.acquire(&key("stock"), mode, LONG, || "stock".into())).unwrap();
             }
             if is_alone {
