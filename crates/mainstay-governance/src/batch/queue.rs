@@ -181,7 +181,9 @@ impl<T, R> Queue<T, R> {
     /// Takes out the batches whose writers are stuck, and says when to look again; never if nothing is being written.
     pub(super) fn look_after(&mut self, now: Instant) -> (Vec<Flying<R>>, Option<Instant>) {
         let is_stuck = |flying: &Flying<R>| flying.stuck_at.is_some_and(|stuck_at| stuck_at <= now);
-        let stuck = self.in_flight.extract_if(.., |_, flying| is_stuck(flying)).map(|(_, flying)| flying).collect();
+        let stuck: Vec<u64> =
+            self.in_flight.iter().filter(|(_, flying)| is_stuck(flying)).map(|(number, _)| *number).collect();
+        let stuck = stuck.iter().filter_map(|number| self.in_flight.remove(number)).collect();
         let next = self.in_flight.values().filter_map(|flying| flying.stuck_at).min();
         self.is_watched = next.is_some();
         (stuck, next)
