@@ -32,7 +32,10 @@ impl BatchWriter<u32> for Blocking {
         self.begun.lock().push(items.to_vec());
         if items.contains(&1) {
             assert!(in_place::may_block());
-            in_place::block(|| Ok(self.gate.lock().recv().unwrap()))?;
+            in_place::block(|| {
+                self.gate.lock().recv().unwrap();
+                Ok(())
+            })?;
         }
         self.ended.fetch_add(1, Ordering::Relaxed);
         Ok(vec![(); items.len()])
