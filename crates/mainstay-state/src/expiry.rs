@@ -1,5 +1,6 @@
 //! Removing entries whose time has come.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -16,6 +17,8 @@ use crate::transaction::{Ending, Transaction};
 
 /// How many entries are removed with one commit.
 const REMOVED_AT_ONCE_MAX: usize = 256;
+/// How many entries that cannot be removed are told of.
+const TOLD_MAX: usize = 256;
 /// How long to wait before those are tried again that somebody has locked, after a failed commit, and while this is not the
 /// primary.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
@@ -77,9 +80,10 @@ impl Drop for Shared {
 
 /// Removes what has expired until the state is closed, or there is another epoch.
 async fn run(shared: Weak<Shared>, running: Running) {
+    let mut told = BTreeSet::new();
     loop {
         let Some(state) = shared.upgrade().map(|shared| StateManager { shared }) else { return };
-        let pause = match sweep(&state).await {
+        let pause = match sweep(&state, &mut told).await {
             Ok(pause) => pause,
             Err(_) if state.shared.is_over() => return,
             // The same primary may go on.
@@ -89,13 +93,17 @@ async fn run(shared: Weak<Shared>, running: Running) {
                 RETRY_PAUSE
             }
         };
+        let tenure = state.shared.tenure.clone();
         drop(state);
-        _ = time::timeout(pause, running.0.changed.notified()).await;
+        tokio::select! {
+            _ = time::timeout(pause, running.0.changed.notified()) => {}
+            () = tenure.ended() => return,
+        }
     }
 }
 
 /// Removes what has expired, and says how long there is nothing more to do.
-async fn sweep(state: &StateManager) -> Result<Duration> {
+async fn sweep(state: &StateManager, told: &mut BTreeSet<Bytes>) -> Result<Duration> {
     let now = time::wall();
     let mut pause = LOOK_PAUSE_MAX;
     let mut range = KeyRange::prefix(layout::EXPIRIES_PREFIX);
@@ -104,7 +112,7 @@ async fn sweep(state: &StateManager) -> Result<Duration> {
         if let Some(next) = found.next {
             pause = pause.min(next.saturating_duration_since(now));
         }
-        let done = remove(state, &found.due).await?;
+        let done = remove(state, &found.due, told).await?;
         if done.are_locked {
             pause = pause.min(RETRY_PAUSE);
         }
@@ -160,7 +168,7 @@ struct Done {
 }
 
 /// Removes the entries of these places that nobody has locked, as many from the first on as one transaction can take.
-async fn remove(state: &StateManager, places: &[Bytes]) -> Result<Done> {
+async fn remove(state: &StateManager, places: &[Bytes], told: &mut BTreeSet<Bytes>) -> Result<Done> {
     let mut tx = state.begin();
     let mut done = Done::default();
     for place in places {
@@ -171,8 +179,11 @@ async fn remove(state: &StateManager, places: &[Bytes]) -> Result<Done> {
             Err(error) if error.kind() == ErrorKind::TooLarge && !tx.writes.is_empty() => break,
             Err(error) if matches!(error.kind(), ErrorKind::NotPrimary { .. }) => return Err(error),
             Err(error) => {
-                let partition = state.shared.partition.id();
-                tracing::warn!(%partition, %error, "an expired entry could not be removed, and is left");
+                // Once for each, as far as they can be remembered: they are met at every look.
+                if told.len() < TOLD_MAX && told.insert(place.clone()) {
+                    let partition = state.shared.partition.id();
+                    tracing::warn!(%partition, %error, "an expired entry could not be removed, and is left");
+                }
             }
         }
         done.places += 1;

@@ -163,14 +163,18 @@ impl StateManager {
     /// opened again, whoever still has some. Waits for the commits that are on their way. On level none it can be opened
     /// again when the last handle is gone.
     pub async fn close(&self) {
-        self.shared.tenure.end();
-        self.shared.tenure.vacated().await;
+        self.closing().close().await;
     }
 
     /// Waits until the state is closed. It closes itself when the outcome of a commit is unknown: what is in memory may be wrong
     /// then, although the partition may go on as the primary. Open it again.
     pub async fn closed(&self) {
-        self.shared.tenure.ended().await;
+        self.closing().closed().await;
+    }
+
+    /// What can close it and waits for that, and does not keep it in memory.
+    pub fn closing(&self) -> Closing {
+        Closing { tenure: self.shared.tenure.clone() }
     }
 
     /// The names and types of the collections, as of now.
@@ -186,6 +190,25 @@ impl AsRef<LockTable> for Shared {
     #[inline]
     fn as_ref(&self) -> &LockTable {
         &self.locks
+    }
+}
+
+/// The end of a [`StateManager`], without a hold on it.
+#[derive(Debug, Clone)]
+pub struct Closing {
+    tenure: Arc<Tenure>,
+}
+
+impl Closing {
+    /// As [`StateManager::close`].
+    pub async fn close(&self) {
+        self.tenure.end();
+        self.tenure.vacated().await;
+    }
+
+    /// As [`StateManager::closed`].
+    pub async fn closed(&self) {
+        self.tenure.ended().await;
     }
 }
 

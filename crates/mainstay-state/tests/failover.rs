@@ -29,10 +29,10 @@ impl Cluster {
     async fn start_led_by_the_first() -> Self {
         Self::start_with(|node| {
             let mut options = ReplicaOptions::default();
-            if node != NODES[0] {
-                options.timing.election_timeout_min = Duration::from_secs(3000);
-                options.timing.election_timeout_max = Duration::from_secs(3600);
-            }
+            // The first has a lease that is long enough to begin something after it was cut off.
+            let (min, max) = if node == NODES[0] { (9, 10) } else { (3000, 3600) };
+            options.timing.election_timeout_min = Duration::from_secs(min);
+            options.timing.election_timeout_max = Duration::from_secs(max);
             options
         })
         .await
@@ -244,7 +244,7 @@ async fn what_expires_is_removed_after_the_same_primary_was_away() {
     until(&partition, Role::Primary).await;
     let state = StateManager::open(partition.clone()).await.unwrap();
     let numbers: Dictionary<String, u64> = state.collection("numbers").await.unwrap();
-    let ttl = Duration::from_millis(1500);
+    let ttl = Duration::from_secs(10);
     let mut tx = state.begin();
     numbers.set_with_ttl(&mut tx, "a".into(), 1, ttl).await.unwrap();
     tx.commit().await.unwrap();

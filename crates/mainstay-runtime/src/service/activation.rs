@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mainstay_core::task::{JoinHandle, Scope};
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Epoch, Error, ErrorKind, Result};
-use mainstay_state::{Partition, StateManager};
+use mainstay_state::{Closing, Partition, StateManager};
 
 use crate::actor::activation::ActorOptions;
 use crate::actor::event::audience::Audience;
@@ -33,7 +33,8 @@ pub(crate) struct ServiceActivation {
     run: Option<JoinHandle<()>>,
     cancellation: Cancellation,
     tasks: Tasks,
-    state: StateManager,
+    /// No more of the state, which goes with the object.
+    closing: Closing,
 }
 
 /// What runs for an object. It ends with the activation, also with one that is dropped where it stands.
@@ -86,15 +87,16 @@ impl ServiceActivation {
         let (context, cancellation) = ServiceContext::new(address.clone(), partition.level(), epoch, services);
         let scope = Scope::new();
         let tasks = Tasks(scope.clone());
-        let (object, state) = scope.enter(catching("opening", make::<T>(&partition, &context))).await?;
+        let (object, closing) = scope.enter(catching("opening", make::<T>(&partition, &context))).await?;
         if partition.check()? != epoch {
+            closing.close().await;
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
         let served = Arc::new(Served::new(object));
         let run = T::RUNS.then(|| scope.spawn(keep_running(served.clone(), context)));
         let tenant = Tenant::Service(Interfaces::<Served<T>>::of_service().objects(&served));
         let opened = Arc::new(Opened { tenant, scope });
-        Ok(Box::new(Self { address, opened, run, cancellation, tasks, state }))
+        Ok(Box::new(Self { address, opened, run, cancellation, tasks, closing }))
     }
 }
 
@@ -104,13 +106,13 @@ impl Activation for ServiceActivation {
     }
 
     fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        let state = self.state.clone();
-        Box::pin(async move { state.closed().await })
+        let closing = self.closing.clone();
+        Box::pin(async move { closing.closed().await })
     }
 
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let Self { address, opened, run, cancellation, tasks, state } = *self;
+            let Self { address, opened, run, cancellation, tasks, closing } = *self;
             cancellation.cancel();
             // The slot has let go of it, and so the last one to hold the object is whoever still runs.
             drop(opened);
@@ -127,17 +129,27 @@ impl Activation for ServiceActivation {
             }
             // Whoever has kept a handle of it is not in the way of the next opening, and nothing is on its way any more by then:
             // that is known soon, unless somebody has begun a commit and does not wait for it.
-            _ = time::timeout(CLOSE_GRACE, state.close()).await;
+            _ = time::timeout(CLOSE_GRACE, closing.close()).await;
             tasks.0.stop();
             tasks.0.ended().await;
         })
     }
 }
 
-async fn make<T: Service>(partition: &Partition, context: &ServiceContext) -> Result<(T, StateManager)> {
+async fn make<T: Service>(partition: &Partition, context: &ServiceContext) -> Result<(T, Closing)> {
     let state = StateManager::open(partition.clone()).await?;
-    let mut transaction = state.begin();
-    let object = T::open(&mut Opening { state: &state, transaction: &mut transaction, context }).await?;
-    transaction.commit().await?;
-    Ok((object, state))
+    let made = async {
+        let mut transaction = state.begin();
+        let object = T::open(&mut Opening { state: &state, transaction: &mut transaction, context }).await?;
+        transaction.commit().await?;
+        Ok(object)
+    };
+    match made.await {
+        Ok(object) => Ok((object, state.closing())),
+        Err(error) => {
+            // Whoever has kept a handle of it is not in the way of the next try.
+            state.close().await;
+            Err(error)
+        }
+    }
 }

@@ -99,3 +99,33 @@ async fn a_node_that_is_dropped_is_as_one_that_crashed() {
     let (_node, sleeper) = start(&disk).await;
     assert_eq!(sleeper.sleep(2).await.unwrap(), 1, "what was not committed has not happened");
 }
+
+#[interface]
+trait Forgetful {
+    async fn note(&self, text: String) -> Result<()>;
+}
+
+#[derive(Service)]
+#[service(implements(Forgetful), partitions = "singleton")]
+struct ForgetfulService {
+    notes: Dictionary<String, u64>,
+    state: StateManager,
+}
+
+impl Forgetful for ForgetfulService {
+    async fn note(&self, text: String) -> Result<()> {
+        let mut tx = self.state.begin();
+        self.notes.set_with_ttl(&mut tx, text, 1, Duration::from_secs(3600)).await?;
+        tx.commit().await.map(drop)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_for_entries_to_expire_is_not_waited_for() {
+    let node = on(&SimDisk::new(1)).service::<ForgetfulService>().start().await.unwrap();
+    let forgetful: ForgetfulRef = node.service(()).unwrap();
+    forgetful.note("in an hour".into()).await.unwrap();
+    let before = time::now();
+    node.stop().await;
+    assert!(before.elapsed() < Duration::from_secs(1), "{:?}", before.elapsed());
+}
