@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::actor::activation::ActorOptions;
 use crate::actor::population::Population;
 use crate::actor::settings::ActorSettings;
-use crate::backoff::Backoff;
+use crate::backoff::{Backoff, PAUSE_MAX};
 use crate::observe::ledger::Ledger;
 use crate::router::Services;
 use crate::service::activation::{Open, Place};
@@ -31,7 +31,8 @@ pub(crate) struct Post {
 /// Follows the role of a partition: its object is there while the partition is primary here.
 pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions, settings: ActorSettings) {
     let mut standing = post.partition.watch();
-    let mut backoff = Backoff::new();
+    // One for what cannot be opened, and one for what closes itself again and again.
+    let (mut backoff, mut reopening) = (Backoff::new(), Backoff::new());
     loop {
         let now = *standing.borrow_and_update();
         if *post.stop.borrow() {
@@ -68,13 +69,25 @@ pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions, se
             Ok(activation) => {
                 backoff.reset();
                 post.slot.put(Occupant::Open(activation.opened()));
-                tokio::select! {
-                    () = left(&mut standing, now.epoch) => {}
-                    () = activation.ended() => {}
-                    _ = post.stop.wait_for(|stop| *stop) => {}
-                }
+                let begun = time::now();
+                let has_ended = tokio::select! {
+                    () = left(&mut standing, now.epoch) => false,
+                    () = activation.ended() => true,
+                    _ = post.stop.wait_for(|stop| *stop) => false,
+                };
                 post.slot.put(if *post.stop.borrow() { Occupant::Stopped } else { Occupant::Awaited });
                 activation.close().await;
+                if begun.elapsed() >= PAUSE_MAX {
+                    // It was well for a while, so this is another trouble.
+                    reopening.reset();
+                }
+                if has_ended {
+                    tokio::select! {
+                        () = time::sleep(reopening.pause()) => {}
+                        () = left(&mut standing, now.epoch) => {}
+                        _ = post.stop.wait_for(|stop| *stop) => {}
+                    }
+                }
             }
             Err(error) => {
                 let pause = backoff.pause();

@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
 use futures_util::future::join_all;
-use mainstay::node::NodeBuilder;
+use mainstay::node::{FAREWELL_TIME_MAX, NodeBuilder};
 use mainstay::service::Services;
 use mainstay::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -13,11 +13,21 @@ pub const EXECUTORS_MAX: usize = 10_000;
 
 /// Lets a node close executors when it is stopped in order: those that were told to by
 /// [`closes_with`](super::BatchExecutor::closes_with). It writes what they have, while all services can still be called, in
-/// the time that there is for it: [`FAREWELL_TIME_MAX`](mainstay::node::FAREWELL_TIME_MAX).
+/// most of the time that there is for it: [`FAREWELL_TIME_MAX`](mainstay::node::FAREWELL_TIME_MAX).
+///
+/// What was added last is done first. So call it after [`resolve::serve`](crate::resolve::serve), if executors write to what a
+/// resolver leads to: `batch::serve(resolve::serve(node))`.
 pub fn serve(node: NodeBuilder) -> NodeBuilder {
     node.provide(Executors::default()).before_stop(|services: Services| async move {
         if let Ok(executors) = services.provided::<Executors>() {
-            executors.close().await;
+            // Somebody else may have to say farewell as well.
+            let time = FAREWELL_TIME_MAX * 4 / 5;
+            if tokio::time::timeout(time, executors.close()).await.is_err() {
+                tracing::warn!(
+                    time_ms = time.as_millis() as u64,
+                    "batch executors have not written all that they have before the node stops; those who wait are told"
+                );
+            }
         }
     })
 }

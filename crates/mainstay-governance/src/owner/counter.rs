@@ -24,6 +24,13 @@ impl Counter {
     /// what is on record is not all that was.
     pub(crate) fn next(&self, fence: Fence, life: Life) -> Result<(Fence, Life)> {
         let went_back = self.seen != Fence::NONE && self.seen >= fence;
+        if went_back {
+            tracing::error!(
+                on_record = fence.get(),
+                outside = self.seen.get(),
+                "what is outside has seen a larger fencing token than is on record here: the record was lost or restored, and is                  gone on from there; or another node writes by the same name, which must not be"
+            );
+        }
         let life = if life == Life::NONE || went_back { Life::draw() } else { life };
         Ok((fence.max(self.seen).next()?, life))
     }

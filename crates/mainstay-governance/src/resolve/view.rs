@@ -37,7 +37,8 @@ pub(super) struct View {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Standing {
     Holder,
-    Gone,
+    /// Since this moment.
+    Gone(Instant),
 }
 
 impl View {
@@ -127,8 +128,8 @@ impl View {
     /// Renews the lease, takes over what has changed and says so.
     pub(super) async fn renew(&self) -> Result<()> {
         let standing = self.renewing.lock().await;
-        if *standing == Standing::Gone {
-            return Err(left());
+        if let Standing::Gone(since) = *standing {
+            return Err(left(since));
         }
         for _ in 0..RENEWALS_IN_A_ROW_MAX {
             let asked = Instant::now();
@@ -168,14 +169,14 @@ impl View {
     }
 
     async fn has_left(&self) -> bool {
-        *self.renewing.lock().await == Standing::Gone
+        matches!(*self.renewing.lock().await, Standing::Gone(_))
     }
 
     /// Begins nothing any more and gives the lease back, so that nobody waits for it to run out. Who has calls under way
     /// keeps it: they may be waited for.
     pub(super) async fn leave(&self) {
         let mut standing = self.renewing.lock().await;
-        *standing = Standing::Gone;
+        *standing = Standing::Gone(Instant::now());
         let is_idle = {
             let mut sight = self.sight.write();
             sight.valid_until = Instant::now();
@@ -202,9 +203,17 @@ fn known(verdict: Verdict) -> Option<Option<Pass>> {
     }
 }
 
+/// How long a node may take to stop. Whoever has a resolver of it for longer is not part of its work.
+const STOPPING_TIME_MAX: Duration = Duration::from_secs(60);
+
 /// The answer to those who have work left while the node stops. What they were called for may be asked for again, where or
-/// when there is a node that runs.
-fn left() -> Error {
+/// when there is a node that runs; but not by this resolver, which is told in the end to those who try again and again.
+fn left(since: Instant) -> Error {
+    if since.elapsed() > STOPPING_TIME_MAX {
+        return Error::fatal(
+            "the node of this resolver has stopped: nothing was begun, open the resolver at one that runs",
+        );
+    }
     Error::new(
         ErrorKind::Retry,
         "the node of this resolver is about to stop, or has: nothing was begun, call again when it is back, and open the \

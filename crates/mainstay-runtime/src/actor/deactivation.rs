@@ -26,7 +26,7 @@ pub(crate) async fn leave<T: Actor>(mut held: Held<'_, T>, chain: Option<Arc<Lin
 }
 
 /// Waits until everything that the actor has done is durable, or is known not to be.
-async fn settle(site: &Arc<Site>) {
+pub(crate) async fn settle(site: &Arc<Site>) {
     while let Some(hold) = site.gate.hold(site, site.gate.failures()) {
         // Whoever made the turn is told; what matters here is that it is over.
         let _ = hold.opened().await;

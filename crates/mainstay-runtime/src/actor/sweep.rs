@@ -1,9 +1,8 @@
 //! How the answers that are kept for idempotency keys leave the store when they have expired.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration, WallTime};
@@ -15,7 +14,6 @@ use tokio::sync::oneshot;
 use crate::actor::Actor;
 use crate::actor::cell::{Held, LetterTurn};
 use crate::actor::deactivation;
-use crate::actor::gate::{self, Hold};
 use crate::actor::hall::Hall;
 use crate::actor::letter::{Letter, poll_once};
 use crate::actor::site::Site;
@@ -57,9 +55,9 @@ impl<T: Actor> Sweeper<T> {
         let core = self.hall.core().clone();
         let mut backoff = Backoff::new();
         loop {
-            // Whatever is kept while it looks makes it look again.
-            core.expiry.arm(WallTime::MAX);
-            match self.sweep().await {
+            // Nobody rings while it sweeps: what is kept meanwhile is seen by the look afterwards.
+            core.expiry.arm(WallTime::EPOCH);
+            match self.sweep().await.and_then(|()| self.first_of_the_rest()) {
                 Ok(earliest) => {
                     backoff.reset();
                     let next = Next::new(earliest, time::wall());
@@ -79,18 +77,27 @@ impl<T: Actor> Sweeper<T> {
         }
     }
 
-    /// Removes what has expired. Returns when the first of the rest expires.
-    async fn sweep(&self) -> Result<Option<WallTime>> {
+    /// When the first of those expires that are left. From now on whatever is kept rings.
+    fn first_of_the_rest(&self) -> Result<Option<WallTime>> {
+        let core = self.hall.core();
+        core.expiry.arm(WallTime::MAX);
+        core.store()?.next_expiry()
+    }
+
+    /// Removes what has expired. Where that fails for an actor, it goes on with the others.
+    async fn sweep(&self) -> Result<()> {
         let (core, now) = (self.hall.core(), time::wall());
+        let mut swept = Ok(());
         let mut last: Option<(WallTime, ActorId, String)> = None;
         loop {
             let after = last.as_ref().map(|(at, id, key)| (*at, id, &**key));
             let page = core.store()?.expired_answers_after(now, after, PAGE)?;
             let is_last = page.len() < PAGE;
             last = page.last().cloned();
-            self.remove(page).await?;
+            let removed = self.remove(page).await;
+            swept = swept.and(removed);
             if is_last {
-                return core.store()?.next_expiry();
+                return swept;
             }
             tokio::task::consume_budget().await;
         }
@@ -114,15 +121,12 @@ impl<T: Actor> Sweeper<T> {
             }
         }
         let all = async {
+            let mut all = Ok(());
             for removed in removals {
-                // An error means that the actor has been deleted, or is closed.
-                if let Ok(hold) = removed.await
-                    && let Some(hold) = hold?
-                {
-                    hold.opened().await?;
-                }
+                // Nobody answers if the actor has been deleted, or is closed.
+                all = all.and(removed.await.unwrap_or(Ok(())));
             }
-            Ok(())
+            all
         };
         // Those that are busy see to theirs when they have the time.
         time::timeout(PATIENCE, all).await.unwrap_or(Ok(()))
@@ -172,8 +176,8 @@ impl Drop for Place {
 /// The removal of answers of an actor that waits for its turn.
 struct SweepLetter {
     keys: Vec<String>,
-    /// Told what the removal waits behind. Dropped if the actor leaves.
-    done: oneshot::Sender<Result<Option<Hold>>>,
+    /// Told when they are removed. Dropped if the actor leaves.
+    done: oneshot::Sender<Result<()>>,
     place: Place,
 }
 
@@ -212,8 +216,10 @@ impl<T: Actor> Letter<T> for SweepLetter {
     fn refuse(self: Box<Self>, _: Error) {}
 }
 
-/// Removes those of an actor's answers that have expired, as of its last turn.
-async fn remove(site: &Arc<Site>, keys: &[String]) -> Result<Option<Hold>> {
+/// Removes those of an actor's answers that have expired. It has the actor to itself, and waits for the turns before: nothing
+/// stands on it, and so it must take no turn along when it fails.
+async fn remove(site: &Arc<Site>, keys: &[String]) -> Result<()> {
+    deactivation::settle(site).await;
     let now = time::wall();
     let mut writes = ActorWrites::new(site.id.clone());
     for key in keys {
@@ -222,10 +228,9 @@ async fn remove(site: &Arc<Site>, keys: &[String]) -> Result<Option<Hold>> {
         }
     }
     if writes.is_empty() {
-        return Ok(None);
+        return Ok(());
     }
-    let (mut writes, failures) = (Some(Box::new(writes)), site.gate.failures());
-    Ok(poll_fn(|cx| Poll::Ready(gate::submit(site, failures, writes.take(), Vec::new(), cx))).await)
+    site.hall.commit(&writes).await.map(drop)
 }
 
 #[cfg(test)]
