@@ -12,8 +12,8 @@ pub(crate) trait Access<T: Actor, R>: Send + 'static {
     /// What its turns may do.
     const KIND: TurnKind;
 
-    /// Runs the method; `None` if it needs the actor to itself, and others have it as well.
-    fn invoke(self, possession: &mut Possession<T>) -> impl Future<Output = Option<R>> + Send;
+    /// Calls the method; `None` if it needs the actor to itself, and others have it as well.
+    fn invoke(self, possession: &mut Possession<T>) -> Option<impl Future<Output = R> + Send>;
 }
 
 /// A method that has the actor to itself.
@@ -23,11 +23,8 @@ impl<T: Actor, R: Send, M: ExclusiveMethod<T, R>> Access<T, R> for Exclusive<M> 
     const KIND: TurnKind = TurnKind::Exclusive;
 
     #[inline]
-    async fn invoke(self, possession: &mut Possession<T>) -> Option<R> {
-        match possession.active_mut() {
-            Some(active) => Some(self.0.invoke(&mut active.actor).await),
-            None => None,
-        }
+    fn invoke(self, possession: &mut Possession<T>) -> Option<impl Future<Output = R> + Send> {
+        Some(self.0.invoke(&mut possession.active_mut()?.actor))
     }
 }
 
@@ -38,7 +35,7 @@ impl<T: Actor, R: Send, M: SharedMethod<T, R>> Access<T, R> for Shared<M> {
     const KIND: TurnKind = TurnKind::Shared;
 
     #[inline]
-    async fn invoke(self, possession: &mut Possession<T>) -> Option<R> {
-        Some(self.0.invoke(&possession.active().actor).await)
+    fn invoke(self, possession: &mut Possession<T>) -> Option<impl Future<Output = R> + Send> {
+        Some(self.0.invoke(&possession.active().actor))
     }
 }

@@ -114,6 +114,7 @@ impl<T: Actor> ActorCell<T> {
     }
 
     /// Who has the actor, once a turn that is just passing has ended or has taken too long for that.
+    #[inline]
     fn approach(&self) -> MutexGuard<'_, Inner<T>> {
         let is_in_passing = &self.site.is_in_passing;
         for _ in 0..GLANCES_MAX {
@@ -148,6 +149,7 @@ impl<T: Actor> ActorCell<T> {
     }
 
     /// Lets those who come know whether a moment is worth waiting.
+    #[inline]
     fn hint(&self, inner: &Inner<T>) {
         let is_in_passing = inner.running == Running::One && inner.queue.is_empty();
         self.site.is_in_passing.store(is_in_passing, Ordering::Relaxed);
@@ -333,6 +335,7 @@ impl<T: Actor> ActorCell<T> {
 
 impl<T: Actor> Inner<T> {
     /// Notes that a call has come; true if it is a use of the actor.
+    #[inline]
     fn note_use(&mut self, cell: &ActorCell<T>, call: &Call) -> bool {
         let is_use = call.current.method.source().counts_as_use();
         if is_use {
@@ -347,6 +350,7 @@ impl<T: Actor> Inner<T> {
     }
 
     /// Takes the actor to oneself, if nobody has it.
+    #[inline]
     fn take(&mut self, is_use: bool) -> Option<Taken<T>> {
         if self.running != Running::Nobody {
             return None;
@@ -376,6 +380,7 @@ impl<T: Actor> Inner<T> {
 impl<T: Actor> Host for ActorCell<T> {
     type Target = T;
 
+    #[inline]
     fn shared<R, M>(self: &Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,
@@ -403,6 +408,7 @@ impl<T: Actor> Host for ActorCell<T> {
 }
 
 impl<T: Actor> ExclusiveHost for ActorCell<T> {
+    #[inline]
     fn exclusive<R, M>(self: &Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
         R: Outcome,

@@ -25,15 +25,22 @@ pub(crate) struct Room<F> {
 type Inside<F> = Pin<Box<Option<F>>>;
 
 impl<F: 'static> Room<F> {
+    /// Puts what `begin` makes into a room. It is made there: a future is large, and most of it is empty when it begins.
+    #[inline(always)]
+    pub(crate) fn new(method: &'static Method, begin: impl FnOnce() -> F) -> Self {
+        let mut inside = Self::find(method);
+        inside.set(None);
+        inside.set(Some(begin()));
+        Self { inside }
+    }
+
     #[inline]
-    pub(crate) fn new(method: &'static Method, running: F) -> Self {
+    fn find(method: &'static Method) -> Box<Inside<F>> {
         let kept = KEPT.try_with(|kept| kept[place(method)].take()).ok().flatten();
-        let mut inside = match kept.map(|kept| kept.downcast::<Inside<F>>()) {
+        match kept.map(|kept| kept.downcast::<Inside<F>>()) {
             Some(Ok(inside)) => inside,
             _ => Box::new(Box::pin(None)),
-        };
-        inside.set(Some(running));
-        Self { inside }
+        }
     }
 
     /// Leaves the room to others. What is in it has ended.
@@ -82,10 +89,10 @@ mod tests {
         let guest = Arc::new(());
         for turn in 0..3 {
             let held = guest.clone();
-            let mut room = Room::new(&ADD, async move { (held, turn).1 });
+            let mut room = Room::new(&ADD, || async move { (held, turn).1 });
             assert_eq!((poll(&mut room), Arc::strong_count(&guest)), (Poll::Ready(turn), 1));
             room.vacate(&ADD);
-            let mut other = Room::new(&ADD, async { "another method at the same place" });
+            let mut other = Room::new(&ADD, || async { "another method at the same place" });
             assert_eq!(poll(&mut other), Poll::Ready("another method at the same place"));
             other.vacate(&ADD);
         }
@@ -94,7 +101,7 @@ mod tests {
     #[test]
     fn the_same_room_serves_one_turn_after_another() {
         let address = || {
-            let room = Room::new(&ADD, std::future::ready(7_u64));
+            let room = Room::new(&ADD, || std::future::ready(7_u64));
             let address = std::ptr::from_ref(&*room.inside).addr();
             room.vacate(&ADD);
             address

@@ -43,6 +43,7 @@ pub(crate) enum Followers {
 }
 
 /// Carries a call out in a turn, as far as that goes at once.
+#[inline]
 pub(crate) fn start<T, R, A>(mut held: Held<'_, T>, access: A, call: Call, cx: &mut Context<'_>) -> Progress<R::Reply>
 where
     T: Actor,
@@ -83,7 +84,7 @@ where
         return in_full(ActorTurn::new(held, current, A::KIND, followers), access, cx);
     };
     let (method, running) = (current.method, time::coarse());
-    let mut room = Room::new(method, run(object, access, method));
+    let mut room = Room::new(method, || run(object, access, method));
     let mut slot = Some(current);
     let polled = Current::within(&mut slot, || Pin::new(&mut room).poll(cx));
     match (polled, slot) {
@@ -117,7 +118,7 @@ where
     let Some(object) = turn.ready() else {
         return Progress::Ready(Box::pin(prepared(turn.hand_over(), access)));
     };
-    let mut room = Room::new(turn.method, run(object, access, turn.method));
+    let mut room = Room::new(turn.method, || run(object, access, turn.method));
     let polled = turn.poll(Pin::new(&mut room), cx);
     turn.go_on(polled, room, cx)
 }
@@ -176,11 +177,12 @@ where
         let error = missing(turn.held.site());
         return turn.leave(Finished::failed(error)).await;
     };
-    Moving { room: Room::new(turn.method, run(object, access, turn.method)), ending: None, turn }.await
+    Moving { room: Room::new(turn.method, || run(object, access, turn.method)), ending: None, turn }.await
 }
 
 /// Runs a method with the hooks around it. Returns the object, and what the method has left.
 #[allow(clippy::manual_async_fn, reason = "an `async fn` would have room for its arguments twice")]
+#[inline]
 fn run<T, R, A>(
     mut object: Object<T>,
     access: A,
@@ -198,7 +200,10 @@ where
                 if let Some(hooks) = &T::LIFECYCLE {
                     (hooks.before)(&object.possession.active().actor, info).await?;
                 }
-                let outcome = access.invoke(&mut object.possession).await;
+                let outcome = match access.invoke(&mut object.possession) {
+                    Some(running) => Some(running.await),
+                    None => None,
+                };
                 let outcome = outcome.ok_or_else(|| missing(object.possession.active().presence.site()))?;
                 if let Some(hooks) = &T::LIFECYCLE
                     && outcome.is_success()

@@ -57,10 +57,12 @@ pub trait Reply: Sized + Send + 'static {
 impl<T: Contract, E: Contract + From<Error>> Outcome for Result<T, E> {
     type Reply = Self;
 
+    #[inline]
     fn is_success(&self) -> bool {
         self.is_ok()
     }
 
+    #[inline]
     fn into_answer(self) -> Answer<Self> {
         Answer::Now(self)
     }
@@ -70,6 +72,7 @@ impl<T: Contract, E: Contract + From<Error>> Outcome for Result<T, E> {
 impl<T: Contract, E: Contract + From<Error>> Outcome for Result<Deferred<T, E>, E> {
     type Reply = Result<T, E>;
 
+    #[inline]
     fn is_success(&self) -> bool {
         self.is_ok()
     }

@@ -42,6 +42,7 @@ impl<T: Actor> Deref for Near<'_, T> {
 }
 
 impl<'c, T: Actor> Held<'c, T> {
+    #[inline]
     pub(super) fn new(cell: Near<'c, T>, taken: Taken<T>) -> Self {
         let Taken { object, lent, is_exclusive } = taken;
         Self { cell, object, lent, is_exclusive, is_returned: false }
@@ -60,10 +61,12 @@ impl<'c, T: Actor> Held<'c, T> {
         (&self.cell.site, actor.map(|active| &mut active.actor))
     }
 
+    #[inline]
     pub(crate) fn cell(&self) -> &Arc<ActorCell<T>> {
         &self.cell
     }
 
+    #[inline]
     pub(crate) fn site(&self) -> &Arc<Site> {
         &self.cell.site
     }
@@ -73,11 +76,13 @@ impl<'c, T: Actor> Held<'c, T> {
     }
 
     /// How many commits had failed when the object was read.
+    #[inline]
     pub(crate) fn failures(&self) -> u64 {
         self.object.as_ref().map_or_else(|| self.cell.site.gate.failures(), |object| object.failures)
     }
 
     /// True if there is an object, and it is what is stored.
+    #[inline]
     pub(crate) fn is_fresh(&self) -> bool {
         self.object.as_ref().is_some_and(|object| object.failures == self.cell.site.gate.failures())
     }
@@ -148,6 +153,7 @@ impl<'c, T: Actor> Held<'c, T> {
     }
 
     /// [`give_back`](Held::give_back) for one who has it in a place of his own. Once is enough, and more do no harm.
+    #[inline]
     pub(crate) fn put_back(&mut self) -> bool {
         if self.is_returned {
             return false;
