@@ -1,6 +1,7 @@
 //! The whole of it, from start to end.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,12 +9,16 @@ use mainstay::prelude::*;
 use mainstay_governance::batch::durable::DurableWriter as _;
 use mainstay_governance::resolve::{self, Resolver};
 
+use crate::earlier::Earlier;
 use crate::evidence::{Found, Verdict};
 use crate::journal::{self, Journal};
 use crate::moves::{Homes, keep_moving};
+use crate::numbers::{EVENTS_MAX, Places};
 use crate::options::Options;
+use crate::output::Output;
 use crate::processor::{EventProcessorRef, EventProcessorWorker, USERS_RESOLVER, resolver_settings};
 use crate::progress::{Progress, Written};
+use crate::stop::Signals;
 use crate::summary::{self, Run};
 use crate::traffic::Traffic;
 use crate::writer::{EventFiles, EventWriter, EventWriterRef, writers};
@@ -27,13 +32,21 @@ const IN_USE_MAX: Duration = Duration::from_secs(3);
 /// How often is looked whether it still is.
 const IN_USE_LOOK: Duration = Duration::from_millis(50);
 
+/// How often is looked what keeps writers from writing.
+const FLUSH_LOOK: Duration = Duration::from_millis(500);
+
+/// How it exits when it is told twice to stop, as a shell has it for Ctrl-C.
+const STOPPED_TWICE: i32 = 130;
+
 /// Runs the demo until everything is acknowledged or somebody stops it.
 ///
 /// # Errors
-/// What keeps the node from starting, or an event from being taken.
+/// What keeps the node from starting, an event from being taken, or a row from being written until it is stopped.
 pub async fn run(options: Options) -> Result<Verdict> {
-    let folder = &options.data_dir;
-    println!("an event pipeline in {}: stop it with Ctrl-C, or kill it and start it again", folder.display());
+    let (folder, output) = (&options.data_dir, Arc::new(Output::default()));
+    drop(tokio::spawn(stop_when_asked(Signals::listen(), output.clone())));
+    let text = "stop it with Ctrl-C, or kill it and start it again";
+    output.say(format!("an event pipeline in {}: {text}", folder.display()));
     std::fs::create_dir_all(folder).map_err(|error| {
         Error::invalid(format!("cannot create the folder {}: use another --data-dir", folder.display()))
             .with_source(error)
@@ -41,53 +54,67 @@ pub async fn run(options: Options) -> Result<Verdict> {
     let (csv, acknowledged) = (folder.join("csv"), folder.join("acknowledged.txt"));
     let node = start_node(folder).await?;
     let writers = writers(&node)?;
-    flush(&writers).await?;
+    flush(&writers, &output).await?;
 
-    let earlier = Earlier::find(&csv, &acknowledged).await?;
-    earlier.print();
-    if earlier.verdict.missing.count + earlier.verdict.twice.count + earlier.verdict.altered.count > 0 {
-        summary::print_verdict(&earlier.verdict, &earlier.found, 0);
+    let earlier = {
+        let (csv, acknowledged) = (csv.clone(), acknowledged.clone());
+        blocking(move || Earlier::find(&csv, &acknowledged)).await?
+    };
+    earlier.print(&output);
+    if !earlier.is_sound() {
+        summary::print_verdict(&earlier.verdict, &earlier.found, 0, &output);
         node.stop().await;
         return Ok(earlier.verdict);
     }
+    if options.events > EVENTS_MAX.saturating_sub(earlier.next) {
+        return Err(Error::invalid(format!(
+            "{} events beside the {} that are there would be more than {EVENTS_MAX} (EVENTS_MAX): send fewer, or delete {} to \
+             begin anew",
+            options.events,
+            earlier.next,
+            folder.display()
+        )));
+    }
     let journal = Journal::open(&acknowledged)?;
-    for id in &earlier.unheard {
-        journal.record(*id).await?;
+    for id in earlier.unheard() {
+        journal.record(id).await?;
     }
 
     let users = Resolver::open(&node, USERS_RESOLVER, resolver_settings()).await?;
     let homes = Homes::ask(&users).await?;
-    let traffic = Arc::new(Traffic::new(homes, earlier.left_out, earlier.next, options.events));
+    let Earlier { left_out, next, .. } = earlier;
+    let traffic = Arc::new(Traffic::new(homes, left_out, next, options.events, output.stop.clone()));
     let before = Written::ask(&writers).await?;
-    let progress = Progress::new(traffic.total());
+    let progress = Progress::new(traffic.total(), &output);
     let processor: EventProcessorRef = node.worker()?;
     let begun = Instant::now();
     let sending = traffic.run(options.callers, &processor, &journal);
     let moving = async {
-        let moves = keep_moving(&users, &traffic, &progress).await;
+        let moves = keep_moving(&users, &traffic, &output).await;
         if moves.is_err() {
-            traffic.stop();
+            output.stop.ask();
         }
         moves
     };
     let (sent, moves) = tokio::select! {
         both = async { tokio::join!(sending, moving) } => both,
-        // Neither of these ends before what is above.
-        error = progress.keep_showing(&traffic, &writers, before) => (error, Ok(0)),
-        () = stop_when_asked(&traffic, &progress) => (Ok(()), Ok(0)),
+        // Does not end before what is above.
+        error = progress.keep_showing(&traffic, &writers, &before) => (error, Ok(0)),
     };
     progress.end();
     let (moves, took) = (sent.and(moves)?, begun.elapsed());
-    flush(&writers).await?;
-    let written = Written::ask(&writers).await?.since(before);
+    flush(&writers, &output).await?;
+    let written = Written::ask(&writers).await?.since(&before);
     journal.close().await;
     drop(users);
     node.stop().await;
 
-    let (acknowledged, latency) = (traffic.acknowledged(), &traffic.latency);
-    summary::print_run(&Run { acknowledged, took, written, latency, moves, homes: traffic.homes.counts() });
-    let (verdict, found) = read_back(folder, traffic.expected()).await?;
-    summary::print_verdict(&verdict, &found, acknowledged);
+    let latency = &traffic.latency;
+    let run =
+        Run { acknowledged: traffic.acknowledged(), took, written, latency, moves, homes: traffic.homes.counts() };
+    summary::print_run(&run, &output);
+    let (verdict, found) = read_back(csv, acknowledged, traffic.expected()).await?;
+    summary::print_verdict(&verdict, &found, run.acknowledged, &output);
     Ok(verdict)
 }
 
@@ -112,65 +139,55 @@ async fn try_start(folder: &Path) -> Result<Node> {
     node.worker::<EventProcessorWorker>().set(kept, ANSWERS_KEPT).start().await
 }
 
-/// Has everything written that was taken.
-async fn flush(writers: &[EventWriterRef]) -> Result<()> {
-    for writer in writers {
-        writer.flush().await?;
+/// Has everything written that was taken, however long that takes: it says what is in the way, and ends when somebody who has
+/// seen that asks for it.
+async fn flush(writers: &[(String, EventWriterRef)], output: &Output) -> Result<()> {
+    let mut told = None;
+    for (_, writer) in writers {
+        let mut flushing = pin!(writer.flush());
+        loop {
+            let is_stopped = output.stop.is_asked();
+            let ended = tokio::select! {
+                ended = &mut flushing => Some(ended),
+                () = tokio::time::sleep(FLUSH_LOOK) => None,
+                () = output.stop.asked(), if !is_stopped => None,
+            };
+            match ended {
+                Some(Ok(())) => break,
+                // It has taken longer than a call may.
+                Some(Err(error)) if error.is_retryable() || error.kind() == ErrorKind::OutcomeUnknown => {
+                    flushing.set(writer.flush());
+                }
+                Some(Err(error)) => return Err(error),
+                None => {}
+            }
+            let Written { waiting, trouble, .. } = told_trouble(writers, &mut told, output).await?;
+            if let Some(trouble) = trouble.filter(|_| is_stopped) {
+                let text = format!(
+                    "{waiting} events are acknowledged and not in the files yet, because a writer cannot write: {trouble}; \
+                     they are stored, and written by the next start that can"
+                );
+                return Err(Error::new(ErrorKind::Retry, text));
+            }
+        }
     }
     Ok(())
 }
 
-/// What an earlier run has left behind, after what it had taken was written.
-struct Earlier {
-    found: Found,
-    verdict: Verdict,
-    /// Written, and the process was gone before the caller had its acknowledgement on record.
-    unheard: Vec<u64>,
-    /// Sent perhaps, and never taken.
-    left_out: Vec<u64>,
-    next: u64,
+async fn told_trouble(
+    writers: &[(String, EventWriterRef)],
+    told: &mut Option<String>,
+    output: &Output,
+) -> Result<Written> {
+    let written = Written::ask(writers).await?;
+    written.tell_trouble(told, output);
+    Ok(written)
 }
 
-impl Earlier {
-    async fn find(csv: &Path, acknowledged: &Path) -> Result<Self> {
-        let (csv, acknowledged) = (csv.to_owned(), acknowledged.to_owned());
-        let found = blocking(move || {
-            let known = journal::read(&acknowledged)?;
-            let found = Found::in_files(&EventFiles::below(&csv))?;
-            let verdict = found.judge(&known, &[]);
-            let known: std::collections::BTreeSet<u64> = known.into_iter().collect();
-            let unheard = found.ids().filter(|id| !known.contains(id)).collect();
-            let next = found.next().max(known.last().map_or(0, |last| last + 1));
-            let left_out = (0..next).filter(|id| !found.has(*id)).collect();
-            Ok(Self { found, verdict, unheard, left_out, next })
-        });
-        found.await
-    }
-
-    fn print(&self) {
-        if self.next == 0 {
-            println!("found nothing: this is the first run");
-            return;
-        }
-        let Verdict { acknowledged, rows, missing, .. } = &self.verdict;
-        println!("found {rows} rows of earlier runs in {} files", self.found.files);
-        println!("  {} of {acknowledged} acknowledged events are there", acknowledged - missing.count);
-        if !self.unheard.is_empty() {
-            let unheard = self.unheard.len();
-            println!("  {unheard} more are there whose acknowledgement was cut off: they are not sent again");
-        }
-        if !self.left_out.is_empty() {
-            println!("  {} were never taken: they are sent again", self.left_out.len());
-        }
-        println!("going on with event {}", self.next);
-    }
-}
-
-async fn read_back(folder: &Path, expected: Vec<(u64, u8)>) -> Result<(Verdict, Found)> {
-    let folder = folder.to_owned();
+async fn read_back(csv: PathBuf, acknowledged: PathBuf, expected: Places) -> Result<(Verdict, Found)> {
     blocking(move || {
-        let found = Found::in_files(&EventFiles::below(&folder.join("csv")))?;
-        let acknowledged = journal::read(&folder.join("acknowledged.txt"))?;
+        let found = Found::in_files(&EventFiles::below(&csv))?;
+        let acknowledged = journal::read(&acknowledged)?;
         Ok((found.judge(&acknowledged, &expected), found))
     })
     .await
@@ -181,30 +198,11 @@ async fn blocking<O: Send + 'static>(work: impl FnOnce() -> Result<O> + Send + '
     ended.unwrap_or_else(|error| Err(Error::fatal("reading back panicked").with_source(error)))
 }
 
-/// Stops traffic at Ctrl-C, or when the system asks for it. Does not return: what is under way ends first.
-async fn stop_when_asked(traffic: &Traffic, progress: &Progress) {
-    asked().await;
-    progress.note("stopping: what is under way ends first");
-    traffic.stop();
-    std::future::pending::<()>().await;
-}
-
-async fn asked() {
-    let interrupted = async {
-        if tokio::signal::ctrl_c().await.is_err() {
-            // Without a signal there is only the count.
-            std::future::pending::<()>().await;
-        }
-    };
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return interrupted.await };
-        tokio::select! {
-            () = interrupted => {}
-            _ = terminate.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    interrupted.await;
+/// Asks for an end at Ctrl-C, or when the system does; and ends at once when it is asked again.
+async fn stop_when_asked(mut signals: Signals, output: Arc<Output>) {
+    signals.next().await;
+    output.note("stopping: what is under way ends first; once more to stop at once");
+    output.stop.ask();
+    signals.next().await;
+    std::process::exit(STOPPED_TWICE);
 }

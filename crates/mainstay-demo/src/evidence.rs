@@ -1,10 +1,14 @@
 //! What is in the files, read as anybody would, and held against what was sent and acknowledged.
 
-use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use mainstay::prelude::*;
 
 use crate::event::{Event, KINDS, RESOURCES};
+use crate::journal::Acknowledged;
+use crate::numbers::Places;
+use crate::origin::{Highest, Origin};
 use crate::writer::EventFiles;
 
 /// How many numbers of a kind of trouble are kept, to be shown.
@@ -13,8 +17,10 @@ const SHOWN_MAX: usize = 10;
 /// What is in the files.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// The resource on which the event of a number is, by its place in [`RESOURCES`].
-    places: BTreeMap<u64, u8>,
+    /// On which resource each event is.
+    pub places: Places,
+    /// The event with the highest number.
+    pub highest: Highest,
     /// How many rows there are.
     pub rows: u64,
     /// How many files.
@@ -49,65 +55,65 @@ impl Found {
     /// Reads all files.
     ///
     /// # Errors
-    /// `Corrupt` for a file that is no CSV; what keeps one from being read.
+    /// `Corrupt` for a file that is no CSV, and for a row with a number that no event has, naming it; what keeps one from being
+    /// read.
     pub fn in_files(files: &EventFiles) -> Result<Self> {
         let mut found = Self::default();
         for (place, resource) in (0..).zip(RESOURCES) {
             for kind in KINDS {
                 for path in files.of(resource, kind)? {
-                    let unread = |error: csv::Error| {
-                        Error::corrupt(format!("{} is no CSV file of events", path.display())).with_source(error)
-                    };
                     found.files += 1;
                     found.bytes += std::fs::metadata(&path).map_or(0, |data| data.len());
-                    for event in csv::Reader::from_path(&path).map_err(unread)?.into_deserialize() {
-                        found.add(event.map_err(unread)?, kind, place);
-                    }
+                    found.read(&path.into(), kind, place)?;
                 }
             }
         }
         Ok(found)
     }
 
-    fn add(&mut self, event: Event, kind: &str, place: u8) {
+    fn read(&mut self, file: &Arc<Path>, kind: &str, place: u8) -> Result<()> {
+        let unread = |error: csv::Error| {
+            Error::corrupt(format!("{} is no CSV file of events", file.display())).with_source(error)
+        };
+        let mut reader = csv::Reader::from_path(file).map_err(unread)?;
+        let (header, mut row) = (reader.headers().map_err(unread)?.clone(), csv::StringRecord::new());
+        while reader.read_record(&mut row).map_err(unread)? {
+            let origin = Origin::new(file, row.position().map_or(0, csv::Position::line));
+            let event: Event = row.deserialize(Some(&header)).map_err(unread)?;
+            self.add(event, kind, place, origin)?;
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, event: Event, kind: &str, place: u8, origin: Origin) -> Result<()> {
+        let id = event.id;
+        let is_new = self.places.insert(id, place).map_err(|error| origin.corrupt(&error.to_string()))?;
+        self.highest.see(id, origin);
         self.rows += 1;
-        if event.kind != kind || event != Event::of(event.id) {
-            self.altered.add(event.id);
+        if event.kind != kind || event != Event::of(id) {
+            self.altered.add(id);
         }
-        if self.places.insert(event.id, place).is_some() {
-            self.twice.add(event.id);
+        if !is_new {
+            self.twice.add(id);
         }
-    }
-
-    /// The number after the highest.
-    pub fn next(&self) -> u64 {
-        self.places.last_key_value().map_or(0, |(id, _)| id + 1)
-    }
-
-    /// True if an event is there.
-    pub fn has(&self, id: u64) -> bool {
-        self.places.contains_key(&id)
-    }
-
-    /// The numbers of the events that are there.
-    pub fn ids(&self) -> impl Iterator<Item = u64> + '_ {
-        self.places.keys().copied()
+        Ok(())
     }
 
     /// Holds what is there against what was acknowledged, and where events are against where they were to be.
-    pub fn judge(&self, acknowledged: &[u64], expected: &[(u64, u8)]) -> Verdict {
+    pub fn judge(&self, acknowledged: &Acknowledged, expected: &Places) -> Verdict {
         let mut verdict = Verdict {
-            acknowledged: acknowledged.len() as u64,
+            acknowledged: acknowledged.lines,
             rows: self.rows,
             twice: self.twice.clone(),
             altered: self.altered.clone(),
             ..Verdict::default()
         };
-        for id in acknowledged.iter().filter(|id| !self.has(**id)) {
-            verdict.missing.add(*id);
+        for id in acknowledged.ids.iter().filter(|id| !self.places.ids.has(*id)) {
+            verdict.missing.add(id);
         }
-        for (id, _) in expected.iter().filter(|(id, place)| self.places.get(id).is_some_and(|found| found != place)) {
-            verdict.misplaced.add(*id);
+        let is_misplaced = |id: &u64| self.places.get(*id).is_some_and(|found| Some(found) != expected.get(*id));
+        for id in expected.ids.iter().filter(is_misplaced) {
+            verdict.misplaced.add(id);
         }
         verdict
     }
@@ -158,33 +164,45 @@ impl Verdict {
 mod tests {
     use super::*;
 
+    fn add(found: &mut Found, event: Event, kind: &str, place: u8) {
+        found.add(event, kind, place, Origin::new(&Path::new("rows").into(), 1)).unwrap();
+    }
+
     fn found(ids: &[u64]) -> Found {
         let mut found = Found::default();
         for id in ids {
             let event = Event::of(*id);
-            found.add(event.clone(), &event.kind, (id % 2) as u8);
+            add(&mut found, event.clone(), &event.kind, (id % 2) as u8);
         }
         found
     }
 
+    fn judge(found: &Found, ids: &[u64], expected: &[(u64, u8)]) -> Verdict {
+        let mut acknowledged = Acknowledged { lines: ids.len() as u64, ..Acknowledged::default() };
+        let mut places = Places::default();
+        assert!(ids.iter().all(|id| acknowledged.ids.insert(*id).is_ok()));
+        assert!(expected.iter().all(|(id, place)| places.insert(*id, *place).is_ok()));
+        found.judge(&acknowledged, &places)
+    }
+
     #[test]
     fn whatever_is_wrong_is_found() {
-        assert_eq!(found(&[0, 1, 2]).judge(&[2, 0, 1], &[(0, 0), (1, 1)]).finding(), Finding::Proved);
-        assert_eq!(found(&[0, 2]).judge(&[0, 1], &[]).missing, Trouble { count: 1, shown: vec![1] });
-        assert_eq!(found(&[0, 1, 1]).judge(&[0, 1, 2], &[]).twice.shown, [1]);
-        assert_eq!(found(&[0]).judge(&[0], &[(0, 1)]).misplaced.shown, [0]);
-        let unheard = found(&[0, 1]).judge(&[0], &[]).finding();
+        assert_eq!(judge(&found(&[0, 1, 2]), &[2, 0, 1], &[(0, 0), (1, 1)]).finding(), Finding::Proved);
+        assert_eq!(judge(&found(&[0, 2]), &[0, 1], &[]).missing, Trouble { count: 1, shown: vec![1] });
+        assert_eq!(judge(&found(&[0, 1, 1]), &[0, 1, 2], &[]).twice.shown, [1]);
+        assert_eq!(judge(&found(&[0]), &[0], &[(0, 1)]).misplaced.shown, [0]);
+        let unheard = judge(&found(&[0, 1]), &[0], &[]).finding();
         assert_eq!(unheard, Finding::NotProved, "a row that nobody was told of");
-        assert_eq!(found(&[0]).judge(&[], &[]).finding(), Finding::NotProved);
-        assert_eq!(found(&[]).judge(&[0], &[]).finding(), Finding::NotProved);
+        assert_eq!(judge(&found(&[0]), &[], &[]).finding(), Finding::NotProved);
+        assert_eq!(judge(&found(&[]), &[0], &[]).finding(), Finding::NotProved);
         let mut altered = found(&[0]);
-        altered.add(Event { amount: 10_001, ..Event::of(1) }, &Event::of(1).kind, 0);
-        altered.add(Event::of(2), "another type", 0);
-        assert_eq!(altered.judge(&[0, 1, 2], &[]).altered.shown, [1, 2]);
+        add(&mut altered, Event { amount: 10_001, ..Event::of(1) }, &Event::of(1).kind, 0);
+        add(&mut altered, Event::of(2), "another type", 0);
+        assert_eq!(judge(&altered, &[0, 1, 2], &[]).altered.shown, [1, 2]);
     }
 
     #[test]
     fn nothing_acknowledged_and_nothing_there_proves_nothing() {
-        assert_eq!(found(&[]).judge(&[], &[]).finding(), Finding::NothingProved);
+        assert_eq!(judge(&found(&[]), &[], &[]).finding(), Finding::NothingProved);
     }
 }

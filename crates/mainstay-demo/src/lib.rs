@@ -11,7 +11,7 @@
 //! start says what it has found, and goes on from there.
 //!
 //! Read in this order: [`event`], [`writer`], [`processor`] are the application; [`traffic`] and [`moves`] use it;
-//! [`journal`] and [`evidence`] hold it to its word; [`demo`] puts it together.
+//! [`journal`] and [`evidence`] hold it to its word, with [`numbers`] and their [`origin`]; [`demo`] puts it together.
 #![allow(
     clippy::disallowed_methods,
     reason = "built as an application is: its tasks and its clock are tokio's and the system's"
@@ -30,11 +30,17 @@ pub mod journal;
 
 pub mod evidence;
 
+pub mod numbers;
+pub mod origin;
+
 pub mod demo;
+pub mod earlier;
 
 pub mod latency;
 pub mod options;
+pub mod output;
 pub mod progress;
+pub mod stop;
 pub mod summary;
 
 pub use demo::run;

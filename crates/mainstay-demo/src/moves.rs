@@ -7,7 +7,7 @@ use mainstay::prelude::*;
 use mainstay_governance::resolve::{PhysicalResource, Resolver};
 
 use crate::event::{RESOURCES, USERS, user_name, user_number};
-use crate::progress::Progress;
+use crate::output::Output;
 use crate::traffic::Traffic;
 
 /// How long to wait between two moves.
@@ -71,7 +71,7 @@ const MOVING: u64 = 2;
 ///
 /// # Errors
 /// Those of the resolver that do not pass.
-pub async fn keep_moving(users: &Resolver, traffic: &Traffic, progress: &Progress) -> Result<u64> {
+pub async fn keep_moving(users: &Resolver, traffic: &Traffic, output: &Output) -> Result<u64> {
     let (mut moves, mut last, mut last_sent) = (0, Instant::now(), 0);
     loop {
         if traffic.is_over() {
@@ -88,7 +88,7 @@ pub async fn keep_moving(users: &Resolver, traffic: &Traffic, progress: &Progres
             Ok((from, to, took)) => {
                 let name = user_name(number);
                 let text = format!("{name} moved from {from} to {to} while traffic ran ({took:.1?}, {sent} events in)");
-                progress.note(&text);
+                output.note(&text);
                 moves += 1;
             }
             Err(error) if error.is_retryable() => {}

@@ -3,9 +3,10 @@
 use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mainstay::prelude::*;
 
+use crate::output::Output;
 use crate::traffic::Traffic;
 use crate::writer::EventWriterRef;
 
@@ -17,18 +18,21 @@ const PRINT: Duration = Duration::from_secs(1);
 
 /// The display.
 #[derive(Debug)]
-pub struct Progress {
-    /// `None` where there is no terminal.
-    bar: Option<ProgressBar>,
+pub struct Progress<'a> {
+    output: &'a Output,
 }
 
 /// What the writers have done, added up.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Written {
     /// How many events are in the files.
     pub events: u64,
     /// In how many batches.
     pub batches: u64,
+    /// How many wait to be written.
+    pub waiting: u64,
+    /// Which writer cannot write, and what keeps it from doing so.
+    pub trouble: Option<String>,
 }
 
 impl Written {
@@ -36,81 +40,94 @@ impl Written {
     ///
     /// # Errors
     /// Those of the calls.
-    pub async fn ask(writers: &[EventWriterRef]) -> Result<Self> {
+    pub async fn ask(writers: &[(String, EventWriterRef)]) -> Result<Self> {
         let mut written = Self::default();
-        for writer in writers {
+        for (id, writer) in writers {
             let status = writer.status().await?;
             written.events += status.next - status.waiting;
             written.batches += status.batches;
+            written.waiting += status.waiting;
+            written.trouble = written.trouble.or(status.last_error.map(|error| format!("{id}: {error}")));
         }
         Ok(written)
     }
 
     /// What was done since an earlier time.
-    pub fn since(self, earlier: Self) -> Self {
-        Self { events: self.events - earlier.events, batches: self.batches - earlier.batches }
+    pub fn since(self, earlier: &Self) -> Self {
+        Self { events: self.events - earlier.events, batches: self.batches - earlier.batches, ..self }
     }
 
     /// How many events a batch has.
-    pub fn per_batch(self) -> u64 {
+    pub fn per_batch(&self) -> u64 {
         self.events / self.batches.max(1)
+    }
+
+    /// Says what keeps a writer from writing, if that is another than was said before.
+    pub fn tell_trouble(&self, told: &mut Option<String>, output: &Output) {
+        if *told == self.trouble {
+            return;
+        }
+        match &self.trouble {
+            Some(trouble) => output.note(&format!("a writer cannot write, and tries again: {trouble}")),
+            None => output.note("all writers write again"),
+        }
+        told.clone_from(&self.trouble);
     }
 }
 
-impl Progress {
+impl<'a> Progress<'a> {
     /// A display of so many events.
-    pub fn new(events: u64) -> Self {
-        if !std::io::stdout().is_terminal() {
-            return Self { bar: None };
+    pub fn new(events: u64, output: &'a Output) -> Self {
+        if std::io::stdout().is_terminal() {
+            let bar = ProgressBar::with_draw_target(Some(events), ProgressDrawTarget::stdout());
+            let style = ProgressStyle::with_template("{bar:30} {pos} of {len} events acknowledged\n{msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            // There is one display only.
+            let _ = output.bar.set(bar);
         }
-        let bar = ProgressBar::with_draw_target(Some(events), indicatif::ProgressDrawTarget::stdout());
-        let style = ProgressStyle::with_template("{bar:30} {pos} of {len} events acknowledged\n{msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar: Some(bar) }
-    }
-
-    /// Says something that has happened.
-    pub fn note(&self, text: &str) {
-        match &self.bar {
-            Some(bar) => bar.println(format!("  {text}")),
-            None => println!("  {text}"),
-        }
+        Self { output }
     }
 
     /// Shows how far it has come, until it is dropped.
     ///
     /// # Errors
     /// Those of the calls to the writers.
-    pub async fn keep_showing(&self, traffic: &Traffic, writers: &[EventWriterRef], before: Written) -> Result<()> {
-        let mut printed = Instant::now();
+    pub async fn keep_showing(
+        &self,
+        traffic: &Traffic,
+        writers: &[(String, EventWriterRef)],
+        before: &Written,
+    ) -> Result<()> {
+        let (mut printed, mut told) = (Instant::now(), None);
         loop {
             tokio::time::sleep(DRAW).await;
-            let is_due = self.bar.is_some() || printed.elapsed() >= PRINT;
-            if !is_due {
+            let bar = self.output.bar.get();
+            if bar.is_none() && printed.elapsed() < PRINT {
                 continue;
             }
             printed = Instant::now();
             let written = Written::ask(writers).await?.since(before);
-            let line = line(traffic, written);
-            match &self.bar {
+            written.tell_trouble(&mut told, self.output);
+            let line = line(traffic, &written);
+            match bar {
                 Some(bar) => {
                     bar.set_position(traffic.acknowledged());
                     bar.set_message(line);
                 }
-                None => println!("{line}"),
+                None => self.output.say(line),
             }
         }
     }
 
     /// Takes the bar away.
     pub fn end(&self) {
-        if let Some(bar) = &self.bar {
+        if let Some(bar) = self.output.bar.get() {
             bar.finish_and_clear();
         }
     }
 }
 
-fn line(traffic: &Traffic, written: Written) -> String {
+fn line(traffic: &Traffic, written: &Written) -> String {
     format!(
         "{} in, {} acknowledged, {} written, {} rows per batch, latency p50 {:.1?} p90 {:.1?} p99 {:.1?}",
         traffic.sent(),

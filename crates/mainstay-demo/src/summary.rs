@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::event::RESOURCES;
 use crate::evidence::{Finding, Found, Trouble, Verdict};
 use crate::latency::Latency;
+use crate::output::Output;
 use crate::progress::Written;
 
 /// What a run has done.
@@ -25,46 +26,45 @@ pub struct Run<'a> {
 }
 
 /// Prints what a run has done.
-pub fn print_run(run: &Run<'_>) {
+pub fn print_run(run: &Run<'_>, output: &Output) {
     let rate = (run.acknowledged as f64 / run.took.as_secs_f64().max(0.001)) as u64;
-    println!("this run");
-    println!("  {} events acknowledged in {:.1?}: {rate} per second", run.acknowledged, run.took);
-    let Written { events, batches } = run.written;
-    println!("  {events} rows in {batches} batches: {} per batch", run.written.per_batch());
-    println!(
-        "  latency p50 {:.1?}, p90 {:.1?}, p99 {:.1?}",
-        run.latency.percentile(50.0),
-        run.latency.percentile(90.0),
-        run.latency.percentile(99.0)
-    );
+    output.say("this run");
+    output.say(format!("  {} events acknowledged in {:.1?}: {rate} per second", run.acknowledged, run.took));
+    let Written { events, batches, .. } = run.written;
+    output.say(format!("  {events} rows in {batches} batches: {} per batch", run.written.per_batch()));
+    let [p50, p90, p99] = [50.0, 90.0, 99.0].map(|percent| run.latency.percentile(percent));
+    output.say(format!("  latency p50 {p50:.1?}, p90 {p90:.1?}, p99 {p99:.1?}"));
     let [east, west] = run.homes;
-    println!("  {} moves of users; {east} live on {} now, {west} on {}", run.moves, RESOURCES[0], RESOURCES[1]);
+    output.say(format!(
+        "  {} moves of users; {east} live on {} now, {west} on {}",
+        run.moves, RESOURCES[0], RESOURCES[1]
+    ));
 }
 
 /// Prints what was proved, by a run that has had so many events acknowledged itself.
-pub fn print_verdict(verdict: &Verdict, found: &Found, by_this_run: u64) {
-    println!("read back from {} files of {} bytes", found.files, found.bytes);
-    println!("  events acknowledged, in all runs: {}", verdict.acknowledged);
-    println!("  rows in the files:                {}", verdict.rows);
+pub fn print_verdict(verdict: &Verdict, found: &Found, by_this_run: u64, output: &Output) {
+    output.say(format!("read back from {} files of {} bytes", found.files, found.bytes));
+    output.say(format!("  events acknowledged, in all runs: {}", verdict.acknowledged));
+    output.say(format!("  rows in the files:                {}", verdict.rows));
     for (what, trouble) in [
         ("acknowledged and missing", &verdict.missing),
         ("there more than once", &verdict.twice),
         ("not as they were sent", &verdict.altered),
         ("on another resource than their user", &verdict.misplaced),
     ] {
-        println!("  {what}: {}{}", trouble.count, shown(trouble));
+        output.say(format!("  {what}: {}{}", trouble.count, shown(trouble)));
     }
     match verdict.finding() {
         Finding::Proved if by_this_run == 0 => {
-            println!("PROVED of earlier runs: events acknowledged = rows written, once each");
-            println!("of this run nothing was proved, because it has had no event acknowledged");
+            output.say("PROVED of earlier runs: events acknowledged = rows written, once each");
+            output.say("of this run nothing was proved, because it has had no event acknowledged");
         }
-        Finding::Proved => println!("PROVED: events acknowledged = rows written, once each"),
+        Finding::Proved => output.say("PROVED: events acknowledged = rows written, once each"),
         Finding::NotProved => {
-            println!("NOT PROVED: events acknowledged are not the rows written, once each: this is a defect");
+            output.say("NOT PROVED: events acknowledged are not the rows written, once each: this is a defect");
         }
         Finding::NothingProved => {
-            println!("NOTHING PROVED: no event was acknowledged, so there was nothing to compare");
+            output.say("NOTHING PROVED: no event was acknowledged, so there was nothing to compare");
         }
     }
 }

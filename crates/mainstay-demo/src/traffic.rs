@@ -11,7 +11,9 @@ use crate::event::Event;
 use crate::journal::Journal;
 use crate::latency::Latency;
 use crate::moves::Homes;
+use crate::numbers::Places;
 use crate::processor::EventProcessorRef;
+use crate::stop::Stop;
 
 /// How long a caller waits that was told to slow down.
 const SLOW_DOWN: Duration = Duration::from_millis(5);
@@ -30,15 +32,15 @@ pub struct Traffic {
     total: u64,
     taken: AtomicU64,
     acknowledged: AtomicU64,
-    is_stopped: AtomicBool,
+    stop: Stop,
     is_over: AtomicBool,
     /// On which resource an event must be, for those whose user did not move meanwhile.
-    expected: Mutex<Vec<(u64, u8)>>,
+    expected: Mutex<Places>,
 }
 
 impl Traffic {
-    /// So many new events from a number on, after those that were left out.
-    pub fn new(homes: Homes, left_out: Vec<u64>, first: u64, events: u64) -> Self {
+    /// So many new events from a number on, after those that were left out, until an end is asked for.
+    pub fn new(homes: Homes, left_out: Vec<u64>, first: u64, events: u64, stop: Stop) -> Self {
         let total = left_out.len() as u64 + events;
         Self {
             homes,
@@ -48,15 +50,10 @@ impl Traffic {
             total,
             taken: AtomicU64::new(0),
             acknowledged: AtomicU64::new(0),
-            is_stopped: AtomicBool::new(false),
+            stop,
             is_over: AtomicBool::new(false),
             expected: Mutex::default(),
         }
-    }
-
-    /// Sends nothing more; what is under way ends.
-    pub fn stop(&self) {
-        self.is_stopped.store(true, Ordering::Relaxed);
     }
 
     /// True if nothing is sent any more.
@@ -80,7 +77,7 @@ impl Traffic {
     }
 
     /// On which resource events must be.
-    pub fn expected(&self) -> Vec<(u64, u8)> {
+    pub fn expected(&self) -> Places {
         self.expected.lock().clone()
     }
 
@@ -101,7 +98,7 @@ impl Traffic {
             if let Err(error) = ended.and_then(|ended| ended)
                 && outcome.is_ok()
             {
-                self.stop();
+                self.stop.ask();
                 outcome = Err(error);
             }
         }
@@ -110,32 +107,25 @@ impl Traffic {
     }
 
     async fn call(&self, processor: &EventProcessorRef, journal: &Journal) -> Result<()> {
-        let mut expected = Vec::new();
-        let ended = self.send_all(processor, journal, &mut expected).await;
-        self.expected.lock().extend(expected);
-        ended
-    }
-
-    async fn send_all(
-        &self,
-        processor: &EventProcessorRef,
-        journal: &Journal,
-        expected: &mut Vec<(u64, u8)>,
-    ) -> Result<()> {
         while let Some(id) = self.take() {
             let event = Event::of(id);
             let sight = self.homes.sight(&event.user);
             let begun = Instant::now();
             while let Err(error) = processor.process(event.clone()).await {
-                // Nothing has happened then, and it will.
+                // Nothing has happened then, and it will: in this run, or in the next one if it is to end.
                 if !error.is_retryable() {
                     return Err(error);
+                }
+                if self.stop.is_asked() {
+                    return Ok(());
                 }
                 tokio::time::sleep(SLOW_DOWN).await;
             }
             self.latency.add(begun.elapsed());
             let is_same = self.homes.sight(&event.user) == sight;
-            expected.extend(Homes::place(sight).filter(|_| is_same).map(|place| (id, place)));
+            if let Some(place) = Homes::place(sight).filter(|_| is_same) {
+                self.expected.lock().insert(id, place)?;
+            }
             journal.record(id).await?;
             self.acknowledged.fetch_add(1, Ordering::Relaxed);
         }
@@ -143,7 +133,7 @@ impl Traffic {
     }
 
     fn take(&self) -> Option<u64> {
-        if self.is_stopped.load(Ordering::Relaxed) {
+        if self.stop.is_asked() {
             return None;
         }
         let place = self.taken.fetch_add(1, Ordering::Relaxed);

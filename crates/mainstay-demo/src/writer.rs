@@ -19,6 +19,9 @@ pub type EventWriterRef = DurableQueueRef<EventFiles>;
 /// How long an event may wait for others before it is written.
 const LINGER: Duration = Duration::from_millis(20);
 
+/// How many events may wait for a file. Then callers wait too, so that one who looks at the display sees it.
+const WAITING_MAX: u64 = 2048;
+
 /// How large a file may grow before the next one begins.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
@@ -84,7 +87,7 @@ impl DurableWriter for EventFiles {
     }
 
     fn settings(&self) -> DurableSettings {
-        DurableSettings { linger: LINGER, ..DurableSettings::default() }
+        DurableSettings { linger: LINGER, waiting_items_max: WAITING_MAX, ..DurableSettings::default() }
     }
 }
 
@@ -93,11 +96,11 @@ pub fn writer_id(resource: &str, kind: &str) -> String {
     format!("{resource}/{kind}")
 }
 
-/// All writers that there are.
+/// All writers that there are, with their ids.
 ///
 /// # Errors
 /// As [`Node::actor`].
-pub fn writers(node: &Node) -> Result<Vec<EventWriterRef>> {
+pub fn writers(node: &Node) -> Result<Vec<(String, EventWriterRef)>> {
     let ids = RESOURCES.iter().flat_map(|resource| KINDS.map(|kind| writer_id(resource, kind)));
-    ids.map(|id| node.actor(id)).collect()
+    ids.map(|id| Ok((id.clone(), node.actor(id)?))).collect()
 }

@@ -1,3 +1,4 @@
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use mainstay::{Error, ErrorKind, Result};
@@ -9,7 +10,8 @@ use super::physical_resource::PhysicalResource;
 /// How many resources a resolver can have.
 pub const RESOURCES_MAX: usize = 256;
 
-/// How many logical partitions a resolver can have. All of them are in the memory of every holder.
+/// How many logical partitions a resolver can have. All of them are in the memory of every holder. None ever goes away: once
+/// there are so many, a resource that is added takes over those that drained ones have left behind with others.
 pub const PARTITIONS_MAX: usize = 8192;
 
 /// How many moves of single entities are remembered. What was resolved before the oldest of them is resolved again.
@@ -60,8 +62,8 @@ impl Chart {
         self.resources.get(&seat.resource).map(|standing| &standing.resource)
     }
 
-    /// Adds a resource with its partitions; one that is there gets what is new, and may get entities again. True if
-    /// anything has changed.
+    /// Adds a resource with its partitions; one that is there gets what is new. One that was drained may get entities again,
+    /// and takes partitions back from the others. True if anything has changed.
     pub(super) fn add_resource(&mut self, resource: PhysicalResource) -> Result<bool> {
         self.put_resource(Standing { resource, is_draining: false })
     }
@@ -83,7 +85,6 @@ impl Chart {
             }
             None => wanted,
             Some(_) if standing.is_draining => 0,
-            // Its old ones are elsewhere, with what lives on them.
             Some(known) if known.is_draining => wanted,
             // Some may have been moved away, and are not made up for.
             Some(known) => {
@@ -95,16 +96,41 @@ impl Chart {
             return Ok(false);
         }
         let missing = missing as usize;
-        if self.partitions.len().saturating_add(missing) > PARTITIONS_MAX {
+        let room = PARTITIONS_MAX.saturating_sub(self.partitions.len());
+        let mut spare = self.spare(&name, standing.resource.region.as_deref());
+        // None ever goes away. If whoever comes back brought new ones each time, there would soon be no room for any.
+        let taken = if self.is_draining(&name) { missing.min(spare.len()) } else { missing.saturating_sub(room) };
+        if taken > spare.len() || missing - taken > room {
             return Err(overloaded(format!(
                 "{missing} partitions for {name:?} would be more than {PARTITIONS_MAX} in all (PARTITIONS_MAX)"
             )));
         }
         self.version += 1;
         let seat = Seat { resource: name.clone(), since: self.version };
-        self.partitions.extend(std::iter::repeat_n(seat, missing));
+        spare.truncate(taken);
+        for index in spare {
+            self.partitions[index] = seat.clone();
+        }
+        self.partitions.extend(std::iter::repeat_n(seat, missing - taken));
         self.resources.insert(name, standing);
         Ok(true)
+    }
+
+    /// The partitions that other resources have above what they came with, by their places: those that were left behind by
+    /// what was drained. What is in the region comes first, and then what came last: so that a resource which comes back gets
+    /// its own, if nothing has happened in between.
+    fn spare(&self, name: &str, region: Option<&str>) -> Vec<usize> {
+        let mut spare = Vec::new();
+        for (other, standing) in self.resources.iter().filter(|(other, _)| *other != name) {
+            let is_far = standing.resource.region.as_deref() != region;
+            let seats = self.partitions.iter().enumerate().filter(|(_, seat)| seat.resource == *other);
+            let mut seats: Vec<_> = seats.map(|(index, seat)| (is_far, Reverse((seat.since, index)), index)).collect();
+            seats.sort_unstable();
+            let excess = seats.len().saturating_sub(standing.resource.partitions as usize);
+            spare.extend(seats.into_iter().take(excess));
+        }
+        spare.sort_unstable();
+        spare.into_iter().map(|(.., index)| index).collect()
     }
 
     /// True if a resource was drained, and not added again since.

@@ -212,8 +212,12 @@ impl Resolver {
     }
 
     /// Adds a resource with logical partitions of its own, to which the policy places entities from now on; what lives
-    /// elsewhere stays there. One of the same name gets what is new, and is not drained any more. Partitions that were moved
-    /// away from it are not made up for.
+    /// elsewhere stays there. One of the same name gets what is new. Partitions that were moved away from it are not made up for.
+    ///
+    /// One that was drained takes partitions back, with what lives on them: first in its region, and of those that came last, so
+    /// that it gets its own if nothing has happened in between. Nobody is left with fewer than it came with, and what is missing
+    /// is new. Remove a drained resource first to have it come back empty. A new one takes partitions over in this way only
+    /// when there are [`PARTITIONS_MAX`].
     ///
     /// # Errors
     /// `Invalid` for what cannot be a resource; `Overloaded` above [`RESOURCES_MAX`](super::RESOURCES_MAX) or

@@ -184,6 +184,16 @@ async fn room_is_counted_in_bytes_too() {
 }
 
 #[tokio::test]
+async fn more_items_at_once_than_may_ever_wait_are_too_large_and_not_for_later() {
+    let ledger = Ledger::new(DurableSettings { waiting_items_max: 5, ..lingering() });
+    let node = start(&ledger).await;
+    let error = line(&node).append_all(texts(0..6)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    assert!(error.to_string().contains("waiting_items_max, which is 5"), "{error}");
+    line(&node).append_all(texts(0..5)).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_batch_that_was_written_when_the_node_was_killed_is_recognized() {
     let ledger = Ledger::stalling(DurableSettings::default());
     let mut node = start(&ledger).await;
@@ -347,6 +357,10 @@ impl DurableWriter for Away {
 
     async fn write(&self, (): &mut (), (): &(), _: &[Numbered<Counted>]) -> Result<()> {
         Ok(())
+    }
+
+    fn size(&self, _: &Counted) -> usize {
+        8
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mainstay::node::NodeBuilder;
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
-use mainstay_governance::batch::durable::{DurableBatch, DurableQueueRef};
+use mainstay_governance::batch::durable::{DurableBatch, DurableQueueRef, DurableSettings};
 use mainstay_governance::owner::{OwnerRef, ResourceOwner};
 use mainstay_governance::sink::csv::{CsvFolder, CsvRow, CsvSettings};
 use serde::{Deserialize, Serialize};
@@ -96,6 +96,104 @@ async fn an_owner_and_a_queue_do_not_write_one_file() {
     let error = format!("{:?}", owner.run(visits(1..2)).await.unwrap_err());
     assert!(error.contains("visit-files(\"clicks\")") && error.contains("visit-queues(\"clicks\")"), "{error}");
     assert_eq!(rows(folder.path(), "clicks"), [0]);
+}
+
+/// Handed over as the error says, by deleting the file that says whose the rows are, and back.
+#[tokio::test]
+async fn a_file_that_was_handed_over_and_back_keeps_what_the_other_has_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut node = start(folder.path()).await;
+    let hand_over = || std::fs::remove_file(folder.path().join("visits-owner.fence")).unwrap();
+    let mut wanted = Vec::new();
+    for round in 0..3 {
+        let line: Line = node.actor("visits").unwrap();
+        line.append(Visit { id: 10 * round }).await.unwrap();
+        line.flush().await.unwrap();
+        node.kill().await.unwrap();
+        hand_over();
+        let owner: OwnerRef<Files> = node.actor("visits").unwrap();
+        owner.run(visits(10 * round + 1..10 * round + 4)).await.unwrap();
+        node.kill().await.unwrap();
+        hand_over();
+        wanted.extend(10 * round..10 * round + 4);
+    }
+    assert_eq!(rows(folder.path(), "visits"), wanted);
+}
+
+/// The same while the first one runs: it has the deleted file open, and its lock keeps nobody out.
+#[tokio::test]
+async fn a_writer_that_runs_while_its_file_is_handed_over_writes_no_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = start(folder.path()).await;
+    let (owner, line): (OwnerRef<Files>, Line) = (node.actor("visits").unwrap(), node.actor("visits").unwrap());
+    line.append(Visit { id: 0 }).await.unwrap();
+    line.flush().await.unwrap();
+    std::fs::remove_file(folder.path().join("visits-owner.fence")).unwrap();
+    owner.run(visits(1..3)).await.unwrap();
+    line.append(Visit { id: 100 }).await.unwrap();
+    node.advance(Duration::from_secs(60)).await;
+    owner.run(visits(3..4)).await.unwrap();
+    assert_eq!(rows(folder.path(), "visits"), [0, 1, 2, 3]);
+    let status = line.status().await.unwrap();
+    assert_eq!((status.waiting, status.dead_letters), (1, 0));
+    assert!(status.last_error.unwrap().contains("visit-files(\"visits\")"));
+}
+
+/// A folder that is none for a while: a mount that broke, with a file in its place.
+#[tokio::test]
+async fn rows_that_were_acknowledged_wait_while_their_folder_is_no_folder() {
+    let outside = tempfile::tempdir().unwrap();
+    let (folder, away) = (outside.path().join("csv"), outside.path().join("away"));
+    let node = start(&folder).await;
+    let line: Line = node.actor("visits").unwrap();
+    line.append(Visit { id: 0 }).await.unwrap();
+    line.flush().await.unwrap();
+    std::fs::rename(&folder, &away).unwrap();
+    std::fs::write(&folder, "").unwrap();
+    line.append_all(visits(1..4)).await.unwrap();
+    node.advance(Duration::from_secs(60)).await;
+    let status = line.status().await.unwrap();
+    assert_eq!((status.waiting, status.dead_letters), (3, 0), "{status:?}");
+    assert!(status.failures > 0);
+    std::fs::remove_file(&folder).unwrap();
+    std::fs::rename(&away, &folder).unwrap();
+    line.flush().await.unwrap();
+    assert_eq!(rows(&folder, "visits"), [0, 1, 2, 3]);
+}
+
+/// A row whose bytes are not in itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Page {
+    text: String,
+}
+
+impl CsvRow for Page {
+    const OWNER: &'static str = "page-files";
+    const QUEUE: &'static str = "page-queues";
+}
+
+#[tokio::test]
+async fn long_rows_count_with_all_their_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let queues =
+        DurableSettings { linger: Duration::from_secs(5), waiting_bytes_max: 100_000, ..DurableSettings::default() };
+    let path = folder.path().to_owned();
+    let node = TestNode::start(move |node| {
+        let files = CsvFolder::<Page>::new(CsvSettings::in_folder(&path)).with_queues(queues.clone());
+        DurableBatch::serve(node, files)
+    });
+    let node = node.await.unwrap();
+    let line: DurableQueueRef<CsvFolder<Page>> = node.actor("pages").unwrap();
+    let page = || Page { text: "x".repeat(30_000) };
+    for _ in 0..3 {
+        line.append(page()).await.unwrap();
+    }
+    assert_eq!(line.append(page()).await.unwrap_err().kind(), ErrorKind::Overloaded);
+    let status = line.status().await.unwrap();
+    assert!((90_000..91_000).contains(&status.waiting_bytes), "{status:?}");
+    line.flush().await.unwrap();
+    assert_eq!(line.status().await.unwrap().waiting_bytes, 0);
+    line.append(page()).await.unwrap();
 }
 
 /// A new folder of data beside old files: the files remember a higher token than the queue has.

@@ -97,6 +97,17 @@ impl<W: DurableWriter> DurableBatch<W> {
 
     fn refuse_if_full(&self, items: u64, bytes: u64) -> Result<()> {
         let DurableSettings { waiting_items_max, waiting_bytes_max, .. } = self.settings;
+        if items > waiting_items_max {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                format!(
+                    "{items} items at once are more than may ever wait in {}({}): append them in parts, or set \
+                     waiting_items_max, which is {waiting_items_max}, higher",
+                    W::NAME,
+                    self.ctx.id()
+                ),
+            ));
+        }
         let is_full = self.book.waiting() + items > waiting_items_max
             || (self.book.waiting() > 0 && self.book.bytes + bytes > waiting_bytes_max);
         if !is_full {
@@ -223,7 +234,8 @@ impl<W: DurableWriter> DurableBatch<W> {
         }
         let book = &mut *self.book;
         book.first = last.number + 1;
-        book.bytes = book.bytes.saturating_sub(bytes);
+        // Items that an earlier version of the writer has counted otherwise leave nothing behind.
+        book.bytes = if book.waiting() == 0 { 0 } else { book.bytes.saturating_sub(bytes) };
         book.batches += u64::from(set_aside.is_none());
         self.waiters.leave(self.book.first, set_aside);
         if self.book.waiting() == 0 {

@@ -13,6 +13,9 @@ pub trait DurableQueue<W: DurableWriter> {
     async fn append(&mut self, item: W::Item) -> Result<u64>;
 
     /// Takes items, all or none; answered with the number of the first when they are stored.
+    ///
+    /// `Overloaded` if the line is full; `TooLarge` for more than
+    /// [`waiting_items_max`](super::DurableSettings::waiting_items_max), which it never has room for.
     async fn append_all(&mut self, items: Vec<W::Item>) -> Result<u64>;
 
     /// Takes an item, and answers with its number when it is written. To send it again when an answer got lost, use

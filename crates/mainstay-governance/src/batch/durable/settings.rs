@@ -16,9 +16,9 @@ pub struct DurableSettings {
     /// How long an item may wait for others. Zero: not at all, and what gathers while a batch is being written is the next
     /// one.
     pub linger: Duration,
-    /// How many items may wait; beyond is `Overloaded`.
+    /// How many items may wait; beyond is `Overloaded`, and more than that at once `TooLarge`.
     pub waiting_items_max: u64,
-    /// How many bytes may wait; beyond is `Overloaded`.
+    /// How many bytes may wait, as [`DurableWriter::size`](super::DurableWriter::size) counts them; beyond is `Overloaded`.
     pub waiting_bytes_max: u64,
     /// How long a writer may take for one batch, with the opening before it. One that takes longer is given up: what it has
     /// open is dropped, and its items, which may have been written, are written again with the numbers that they have.

@@ -57,10 +57,11 @@ pub trait DurableWriter: Send + Sync + Sized + 'static {
         ready(())
     }
 
-    /// How many bytes an item counts.
+    /// How many bytes an item counts: as many as it is stored with, unless told otherwise. For that it is encoded once more when it
+    /// comes and whenever it is written; a writer that knows without doing so says it here.
     fn size(&self, item: &Self::Item) -> usize {
-        let _ = item;
-        size_of::<Self::Item>()
+        // What cannot be encoded is refused when it is to be stored.
+        mainstay::contract::encode(item).map_or(size_of::<Self::Item>(), |bytes| bytes.len())
     }
 
     /// How its actors batch.

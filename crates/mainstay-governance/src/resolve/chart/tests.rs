@@ -38,14 +38,17 @@ fn what_is_drained_goes_to_its_region_evenly_and_elsewhere_only_if_there_is_no_o
 }
 
 #[test]
-fn what_was_drained_can_be_removed_or_come_back_with_partitions_of_its_own() {
+fn what_was_drained_can_be_removed_or_come_back_and_take_its_partitions() {
     let mut chart = chart();
     assert_eq!(chart.remove_resource("eu1").unwrap_err().kind(), ErrorKind::Conflict);
     chart.drain("eu1").unwrap();
     assert_eq!(chart.move_partition(0, "eu1").unwrap_err().kind(), ErrorKind::Invalid);
-    let mut back = chart.clone();
+    let (mut back, version) = (chart.clone(), chart.version);
     assert!(back.add_resource(PhysicalResource::new("eu1").in_region("eu").with_partitions(4)).unwrap());
-    assert_eq!((partitions_of(&back, "eu1"), back.partitions.len()), (4, 16));
+    assert_eq!((partitions_of(&back, "eu1"), back.partitions.len()), (4, 12));
+    for seat in &back.partitions[..4] {
+        assert_eq!((seat.resource.as_str(), seat.since > version), ("eu1", true), "a move like any other");
+    }
     chart.remove_resource("eu1").unwrap();
     assert_eq!(chart.remove_resource("eu1").unwrap_err().kind(), ErrorKind::NotFound);
 }
@@ -62,9 +65,55 @@ fn what_was_drained_stays_so_for_a_source_until_it_is_added() {
     assert!(chart.is_draining("eu1"));
     assert_eq!((partitions_of(&chart, "eu1"), chart.partitions.len()), (0, 12));
     assert!(chart.add_resource(eu1()).unwrap());
-    assert_eq!((partitions_of(&chart, "eu1"), chart.partitions.len()), (4, 16));
+    assert_eq!((partitions_of(&chart, "eu1"), chart.partitions.len()), (4, 12));
     assert!(!chart.adopt_resource(eu1()).unwrap());
     assert!(chart.adopt_resource(PhysicalResource::new("new").with_partitions(1)).unwrap());
+}
+
+#[test]
+fn draining_and_adding_again_does_not_use_a_resolver_up() {
+    let mut chart = chart();
+    let before: Vec<String> = chart.partitions.iter().map(|seat| seat.resource.clone()).collect();
+    for cycle in 0..1000 {
+        let name = ["eu1", "us1", "eu2"][cycle % 3];
+        let resource = chart.resources[name].resource.clone();
+        chart.drain(name).unwrap();
+        assert_eq!(partitions_of(&chart, name), 0);
+        chart.add_resource(resource).unwrap();
+    }
+    let after: Vec<String> = chart.partitions.iter().map(|seat| seat.resource.clone()).collect();
+    assert_eq!(after, before, "each has its own back");
+}
+
+#[test]
+fn whoever_comes_back_takes_from_its_region_first_and_nobody_is_left_with_less_than_it_came_with() {
+    let mut chart = chart();
+    chart.add_resource(PhysicalResource::new("us2").in_region("us").with_partitions(4)).unwrap();
+    chart.drain("eu1").unwrap();
+    chart.drain("us1").unwrap();
+    chart.add_resource(PhysicalResource::new("us1").in_region("us").with_partitions(6)).unwrap();
+    let counts = ["eu1", "eu2", "us1", "us2"].map(|name| partitions_of(&chart, name));
+    assert_eq!((counts, chart.partitions.len()), ([0, 6, 6, 4], 16));
+    chart.add_resource(PhysicalResource::new("eu1").in_region("eu").with_partitions(4)).unwrap();
+    let counts = ["eu1", "eu2", "us1", "us2"].map(|name| partitions_of(&chart, name));
+    assert_eq!((counts, chart.partitions.len()), ([4, 4, 6, 4], 18));
+}
+
+#[test]
+fn where_there_is_no_room_a_new_resource_takes_over_what_others_have_left_behind() {
+    let mut chart = chart();
+    for number in 0..1000 {
+        let (old, new) = (format!("db{number}"), format!("db{}", number + 1));
+        chart.add_resource(PhysicalResource::new(&new).with_partitions(16)).unwrap();
+        assert_eq!(partitions_of(&chart, &new), 16);
+        if number > 0 {
+            chart.drain(&old).unwrap();
+            chart.remove_resource(&old).unwrap();
+        }
+    }
+    assert_eq!(chart.partitions.len(), PARTITIONS_MAX);
+    let all = PhysicalResource::new("all").with_partitions(PARTITIONS_MAX as u32);
+    assert_eq!(chart.add_resource(all).unwrap_err().kind(), ErrorKind::Overloaded);
 }
 
 #[test]

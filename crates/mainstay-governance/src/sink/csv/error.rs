@@ -9,9 +9,23 @@ pub(super) fn failed(doing: &str, path: &Path, error: io::Error) -> Error {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             ErrorKind::StorageFull
         }
-        io::ErrorKind::InvalidFilename | io::ErrorKind::NotADirectory => ErrorKind::Invalid,
-        // A share that is away, a permission that is missing: both may pass without this process.
+        // A share that is away, a permission that is missing, a folder that is none because its mount is gone: all may pass
+        // without this process, and none is the fault of a row.
         _ => ErrorKind::Retry,
     };
-    Error::new(kind, format!("cannot {doing} {}", path.display())).with_source(error)
+    Error::new(kind, text(doing, path)).with_source(error)
+}
+
+/// The same when files are opened: a path that cannot be was given by somebody, who can give another.
+pub(super) fn unopened(doing: &str, path: &Path, error: io::Error) -> Error {
+    match error.kind() {
+        io::ErrorKind::InvalidFilename | io::ErrorKind::NotADirectory => {
+            Error::invalid(text(doing, path)).with_source(error)
+        }
+        _ => failed(doing, path, error),
+    }
+}
+
+fn text(doing: &str, path: &Path) -> String {
+    format!("cannot {doing} {}", path.display())
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use mainstay::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use super::error::failed;
+use super::error::{failed, unopened};
 use super::name::file_stem;
 use super::place::{Identity, read_at, write_at};
 use super::scan::scan;
@@ -86,7 +86,7 @@ impl Series {
     pub(super) fn open(settings: CsvSettings, opening: &Opening) -> Result<Self> {
         settings.check()?;
         let (folder, stem, claim) = (&settings.folder, file_stem(&opening.key), opening.claim());
-        fs::create_dir_all(folder).map_err(|error| failed("create the folder", folder, error))?;
+        fs::create_dir_all(folder).map_err(|error| unopened("create the folder", folder, error))?;
         let mut sidecar = Sidecar::open(folder.join(format!("{stem}-owner.fence")))?;
         let mut locked = sidecar.lock(settings.lock_time_max)?;
         locked.examine(&claim)?;
@@ -125,7 +125,7 @@ impl Series {
             return Ok(open.mark());
         }
         if open.is_full(settings, &rows.header)? {
-            *open = Current::create(settings, stem, next_number(settings, stem, open.number)?)?;
+            *open = Current::open(settings, stem, next_number(settings, stem, open.number)?, None)?;
         }
         let (length, count) = (open.length, open.rows);
         match open.write(rows) {
@@ -186,12 +186,17 @@ impl Current {
         Ok(found)
     }
 
+    /// The file of a number, cut to its last whole record; a new one if there is none.
     fn open(settings: &CsvSettings, stem: &str, number: u32, hint: Option<Hint>) -> Result<Self> {
         let path = settings.folder.join(file_name(stem, number));
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = opened.map_err(|error| failed("open", &path, error))?;
         let unread = |error| failed("read", &path, error);
         let data = file.metadata().map_err(unread)?;
+        if data.len() == 0 {
+            // It was made just now, perhaps: rows that are acknowledged must not be lost with its name.
+            sync_folder(&settings.folder)?;
+        }
         // What was whole once, still is: only what came after is to be read. A file that is shorter was changed by others.
         let known = hint.filter(|hint| hint.length <= data.len());
         let from = known.map_or(0, |hint| hint.length);
@@ -218,13 +223,6 @@ impl Current {
         Ok(Self { file, path, identity, number, length, rows, noted, begun, header: None })
     }
 
-    /// Begins a file.
-    fn create(settings: &CsvSettings, stem: &str, number: u32) -> Result<Self> {
-        let made = Self::open(settings, stem, number, None)?;
-        sync_folder(&settings.folder)?;
-        Ok(made)
-    }
-
     /// Goes back to a mark: removes files after its own, and what its own has after it.
     fn cut_back(&self, settings: &CsvSettings, stem: &str, mark: CsvMark, locked: &mut Locked<'_>) -> Result<Self> {
         let mut later = numbers(settings, stem)?;
@@ -242,7 +240,7 @@ impl Current {
         if mark.file > self.number || !path.exists() {
             // Somebody has taken the file away. What comes next goes behind it.
             tracing::warn!(file = %path.display(), "a file is gone, and the next one begins");
-            return Self::create(settings, stem, next_number(settings, stem, mark.file)?);
+            return Self::open(settings, stem, next_number(settings, stem, mark.file)?, None);
         }
         let mut open = Self::open(settings, stem, mark.file, None)?;
         if open.length < mark.length {

@@ -1,11 +1,11 @@
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mainstay::{Error, ErrorKind, Result};
 
-use super::error::failed;
-use super::place::{read_at, write_at};
+use super::error::{failed, unopened};
+use super::place::{Identity, read_at, write_at};
 use super::series::CsvMark;
 use super::token::Token;
 use crate::owner::{Claim, Fence};
@@ -33,6 +33,7 @@ const LOCK_POLL: Duration = Duration::from_millis(2);
 pub(super) struct Sidecar {
     file: File,
     path: PathBuf,
+    identity: Identity,
 }
 
 /// How far a file was whole at some time. It saves reading the file, and may be old or missing.
@@ -64,19 +65,24 @@ impl Sidecar {
     /// Opens the file, which is made if there is none.
     pub(super) fn open(path: PathBuf) -> Result<Self> {
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = opened.map_err(|error| failed("open", &path, error))?;
-        Ok(Self { file, path })
+        let file = opened.map_err(|error| unopened("open", &path, error))?;
+        let identity = Identity::of(&file.metadata().map_err(|error| failed("read", &path, error))?);
+        Ok(Self { file, path, identity })
     }
 
     /// Takes the lock, which another holds for no longer than one batch.
     ///
     /// # Errors
-    /// `Timeout` if another holds it for longer than `wait_max`.
+    /// `Timeout` if another holds it for longer than `wait_max`; `NotPrimary` if the name is not that of the file any more.
     pub(super) fn lock(&mut self, wait_max: Duration) -> Result<Locked<'_>> {
         let begun = Instant::now();
         loop {
             match self.file.try_lock() {
-                Ok(()) => return Ok(Locked(self)),
+                Ok(()) => {
+                    let locked = Locked(self);
+                    locked.refuse_if_replaced()?;
+                    return Ok(locked);
+                }
                 Err(TryLockError::WouldBlock) if begun.elapsed() < wait_max => std::thread::sleep(LOCK_POLL),
                 Err(TryLockError::WouldBlock) => {
                     let text = format!(
@@ -99,6 +105,22 @@ impl Drop for Locked<'_> {
 }
 
 impl Locked<'_> {
+    /// Whoever opens the files next goes by the name of the sidecar: the lock of a file that has lost it keeps nobody out.
+    fn refuse_if_replaced(&self) -> Result<()> {
+        let path = self.path();
+        match fs::metadata(path) {
+            Ok(data) if Identity::of(&data) == self.0.identity => Ok(()),
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed("look at", path, error)),
+            Ok(_) | Err(_) => {
+                let text = format!(
+                    "{} was deleted or replaced, and says nothing of this writer any more: the rows are to be opened again",
+                    path.display()
+                );
+                Err(Error::new(ErrorKind::NotPrimary { hint: None }, text))
+            }
+        }
+    }
+
     /// Says whether a claim may become the one that writes, and changes nothing yet.
     ///
     /// # Errors

@@ -102,6 +102,28 @@ async fn a_writer_that_was_replaced_writes_nothing_and_is_told() {
 }
 
 #[tokio::test]
+async fn a_writer_whose_sidecar_was_deleted_or_replaced_writes_nothing_and_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let sidecar = folder.join("clicks-owner.fence");
+    let sink = open(folder, 1).await;
+    sink.append(&events(0..1)).await.unwrap();
+    for is_replaced in [false, true] {
+        match is_replaced {
+            false => fs::rename(&sidecar, folder.join("aside")).unwrap(),
+            // With the same in it: nothing but the lock tells the two apart.
+            true => drop(fs::copy(folder.join("aside"), &sidecar).unwrap()),
+        }
+        let error = sink.append(&events(1..2)).await.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
+        assert!(error.to_string().contains("was deleted or replaced"), "{error}");
+    }
+    let next = open(folder, 2).await;
+    next.append(&events(2..3)).await.unwrap();
+    assert_eq!(read(folder, FIRST), [events(0..1), events(2..3)].concat());
+}
+
+#[tokio::test]
 async fn rows_behind_a_mark_are_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -285,6 +307,7 @@ async fn settings_and_folders_that_cannot_be_are_named() {
     let settings = CsvSettings::in_folder(folder.path().join("file/below"));
     let error = CsvSink::<Event>::open(settings, "x", Fence::new(1)).await.unwrap_err();
     assert!(error.to_string().starts_with("cannot create the folder"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Invalid);
 }
 
 #[tokio::test]

@@ -20,7 +20,8 @@ pub(super) struct Token {
     pub(super) generation: u64,
     /// Whose token it is; not known of one that was written by the first version.
     pub(super) owner: Option<(Holder, Life)>,
-    /// Where the rows ended when the life of the token began. What is before is not to be cut off by it.
+    /// Where the rows ended when the life of the token began, or when there was no token before it. What is before is not to be
+    /// cut off by it.
     pub(super) floor: Option<CsvMark>,
 }
 
@@ -41,7 +42,12 @@ impl Token {
 
     /// The one after it, by whoever may be, when the rows end there.
     pub(super) fn next(&self, claim: &Claim, end: CsvMark) -> Self {
-        let goes_on = self.owner.as_ref().is_none_or(|(_, life)| *life == claim.life);
+        let goes_on = match &self.owner {
+            Some((_, life)) => *life == claim.life,
+            // One of the first version is that of whoever comes. Where there is none it is not known who has written what is
+            // there: another may have had the files meanwhile, and have acknowledged it.
+            None => self.generation > 0,
+        };
         Self {
             fence: claim.fence,
             generation: self.generation.saturating_add(1),
@@ -104,6 +110,15 @@ mod tests {
                 assert_eq!(Token::decode(&torn), None, "{place}");
             }
         }
+    }
+
+    #[test]
+    fn what_was_there_before_the_first_token_is_not_cut_off_by_it() {
+        let claim = Claim { holder: "somebody".into(), fence: Fence::new(8), life: Life::new(1) };
+        let (end, later) = (CsvMark { file: 2, length: 5, rows: 1 }, CsvMark { file: 9, length: 5, rows: 1 });
+        let first = Token::none().next(&claim, end);
+        assert_eq!(first.floor, Some(end));
+        assert_eq!(first.next(&claim, later).floor, Some(end), "as long as the life goes on");
     }
 
     #[test]
