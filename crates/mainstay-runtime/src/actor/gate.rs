@@ -46,11 +46,14 @@ struct Inner {
 /// Changes that are committed together, and what waits for that.
 struct Sealed {
     writes: Arc<ActorWrites>,
-    waiting: Vec<(Part, oneshot::Sender<Result<(), Arc<Error>>>)>,
+    waiting: Vec<(Part, oneshot::Sender<Ended>)>,
     outputs: Vec<(Part, Output)>,
     /// Dropped when there may be room for others: when these are under way, and when they have ended.
     crowded_out: Vec<oneshot::Sender<()>>,
 }
+
+/// How a commit has ended, for many who wait.
+type Ended = Result<(), Arc<Error>>;
 
 /// What a turn has to do with the commit that it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
