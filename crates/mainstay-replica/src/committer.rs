@@ -116,6 +116,10 @@ impl Committer {
         }
     }
 
+    pub(crate) fn commit_bytes_max(&self) -> usize {
+        self.options.commit_bytes_max
+    }
+
     /// Commits and waits until the commit is durable on a quorum and applied here.
     pub(crate) async fn commit(self: &Arc<Self>, commit: Commit) -> Result<SequenceNumber> {
         let bytes = commit.bytes();

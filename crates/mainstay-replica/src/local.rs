@@ -58,6 +58,10 @@ impl LocalSet {
         self.id
     }
 
+    pub(crate) fn commit_bytes_max(&self) -> usize {
+        self.commit_bytes_max
+    }
+
     pub(crate) fn store(&self) -> &MemoryStore {
         &self.store
     }

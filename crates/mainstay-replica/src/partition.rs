@@ -169,6 +169,14 @@ impl Partition {
         self.set().level
     }
 
+    /// How many bytes a commit may add to the log; a larger one is `TooLarge`.
+    pub fn commit_bytes_max(&self) -> usize {
+        match &self.backing {
+            Backing::Replicated(replica) => replica.inner.committer.commit_bytes_max(),
+            Backing::Local(local) => local.commit_bytes_max(),
+        }
+    }
+
     /// Takes the right to be the only one in this process who keeps locks and values of the partition in memory.
     ///
     /// # Errors

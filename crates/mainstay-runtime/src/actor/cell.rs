@@ -19,6 +19,7 @@ use crate::actor::deactivation;
 use crate::actor::hall::HallCore;
 use crate::actor::letter::{CallLetter, Letter, ReplyTo};
 use crate::actor::presence::Possession;
+use crate::actor::revival;
 use crate::actor::site::Site;
 use crate::actor::work;
 use crate::call::arrival::Call;
@@ -257,7 +258,7 @@ impl<T: Actor> ActorCell<T> {
     pub(crate) fn take_idle(self: &Arc<Self>, before: u64) -> Option<Held<'static, T>> {
         let mut inner = self.inner.lock();
         // What one has left that is not in memory any more, nobody can see to.
-        let is_engaged = inner.object.is_some() && self.site.is_engaged();
+        let is_engaged = inner.object.is_some() && self.site.is_engaged() || self.site.revival.is_under_way();
         if is_engaged || !inner.is_idle(before) || !self.site.gate.is_open() {
             return None;
         }
@@ -281,17 +282,19 @@ impl<T: Actor> ActorCell<T> {
         drop(inner);
         let mut held = Held::new(Near::Lent(self), taken);
         // Before anybody can make the next one.
-        drop(held.object.take());
+        self.let_go(held.object.take());
         if held.give_back() {
             drop(self.site.hall.scope.spawn(self.clone().drained()));
         }
     }
 
-    /// Drops an object. One that panics has its place all the same.
-    fn let_go(&self, object: Option<Object<T>>) {
+    /// Drops an object that is lost. One that panics has its place all the same, and one that had something to do by itself
+    /// comes back.
+    fn let_go(self: &Arc<Self>, object: Option<Object<T>>) {
         if catch_unwind(AssertUnwindSafe(|| drop(object))).is_err() {
             tracing::error!(actor = %self.site, "an actor panicked when it was dropped");
         }
+        revival::begin(self);
     }
 
     /// Lets the actor of a closed place go.

@@ -68,12 +68,27 @@ async fn collect<T: Actor>(hall: &Arc<Hall<T>>, population: &Population) {
 
 /// Takes those actors of a type out of memory that were used least recently, until its limits are kept.
 async fn relieve(population: &Population) {
-    // Whoever does so already goes on until it is done.
-    let Ok(_alone) = population.relieving.try_lock() else { return };
+    loop {
+        // Whoever does so already goes on until it is done.
+        let Ok(alone) = population.relieving.try_lock() else { return };
+        let is_relieved = relieve_alone(population).await;
+        // Before anybody is told, and before the last look: whoever is told while it is taken leaves it at that.
+        drop(alone);
+        if !is_relieved {
+            return population.press();
+        }
+        if population.excess().is_none() {
+            return;
+        }
+    }
+}
+
+/// [`relieve`] for one alone. False if there is more to do, which has to wait because actors are busy.
+async fn relieve_alone(population: &Population) -> bool {
     loop {
         let excess = population.excess();
         if excess.is_none() {
-            return;
+            return true;
         }
         let before = (population.active(), population.bytes());
         let halls = population.halls();
@@ -88,7 +103,7 @@ async fn relieve(population: &Population) {
         if population.active() >= before.0 && population.bytes() >= before.1 {
             // By whoever comes first then, and not before idle actors have been looked for if it is time for that.
             time::sleep(RELIEF_PAUSE).await;
-            return population.press();
+            return false;
         }
     }
 }
@@ -161,7 +176,46 @@ impl<T: Actor> Gathered for Hall<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Wake, Waker};
+
     use super::*;
+    use crate::actor::settings::ActorSettings;
+
+    /// Polls a future when it is woken, in the midst of whatever wakes it: the worst that another thread could do.
+    struct AtOnce(Mutex<Option<std::pin::Pin<Box<dyn Future<Output = ()> + Send>>>>);
+
+    impl AtOnce {
+        fn poll(self: &Arc<Self>) {
+            let waker = Waker::from(self.clone());
+            let mut future = self.0.lock();
+            if future.as_mut().is_some_and(|future| future.as_mut().poll(&mut Context::from_waker(&waker)).is_ready()) {
+                *future = None;
+            }
+        }
+    }
+
+    impl Wake for AtOnce {
+        fn wake(self: Arc<Self>) {
+            self.poll();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn whoever_is_told_that_memory_is_short_finds_nobody_who_has_given_up() {
+        let settings = ActorSettings { active_actors_max: Some(1), ..ActorSettings::default() };
+        let population = Arc::new(Population::new(&settings));
+        // As many as are too many, and none of them can leave.
+        (0..2).for_each(|_| population.enter(1));
+        population.pressed().await;
+        let other = population.clone();
+        let other = Arc::new(AtOnce(Mutex::new(Some(Box::pin(async move {
+            other.pressed().await;
+            relieve(&other).await;
+        })))));
+        other.poll();
+        relieve(&population).await;
+        assert!(other.0.lock().take().is_some(), "it sees to what this one has left to who comes next");
+    }
 
     #[test]
     fn the_least_recently_used_go_until_both_limits_are_kept() {

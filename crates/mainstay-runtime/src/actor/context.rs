@@ -121,6 +121,15 @@ impl Context {
     }
 }
 
+/// With the object of the actor.
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.stay.has_timers() || self.listeners.are_there() {
+            self.site.revival.want();
+        }
+    }
+}
+
 impl Kept for Context {
     fn open(opening: &ActorOpening<'_>, _: &'static str) -> Result<Self> {
         Ok(Self {
@@ -136,7 +145,7 @@ impl Kept for Context {
     }
 
     fn restore(&mut self, _: &ActorOpening<'_>) -> Result<()> {
-        self.pages.clear();
+        self.pages.clear(&self.site);
         Ok(())
     }
 }

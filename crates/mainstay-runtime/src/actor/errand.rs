@@ -1,8 +1,7 @@
 //! What the alarm does with a reminder of an actor, in line with its calls.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::Context;
 
 use mainstay_core::time;
 use mainstay_core::{Error, Result};
@@ -12,7 +11,6 @@ use tokio::sync::oneshot;
 use crate::actor::Actor;
 use crate::actor::access::Exclusive;
 use crate::actor::cell::{ActorCell, Held, LetterTurn};
-use crate::actor::gate;
 use crate::actor::letter::{Letter, poll_once};
 use crate::actor::site::Site;
 use crate::actor::work::{self, Followers};
@@ -119,9 +117,7 @@ async fn replace(site: &Arc<Site>, reminder: &Reminder, next: Option<Reminder>) 
         }
         None => writes.remove_reminder(&reminder.name),
     }
-    let mut writes = Some(Box::new(writes));
-    let failures = site.gate.failures();
-    let hold = poll_fn(|cx| Poll::Ready(gate::submit(site, failures, writes.take(), Vec::new(), cx))).await;
+    let hold = work::submit(site, site.gate.failures(), Some(Box::new(writes)), Vec::new()).await;
     Finished { answer: Answer::Now(Ok(())), hold }
 }
 

@@ -14,14 +14,19 @@ use crate::actor::event::departure;
 use crate::actor::site::Site;
 use crate::observe::storage::saving;
 
+/// How many may wait for one commit. A turn beyond that keeps its actor until there is room, so that whoever calls the actor
+/// waits in line, where the mailbox is the limit.
+const WAITING_MAX: usize = 16 << 10;
+
 /// What leaves an actor once the turn that made it is durable; it is told if it never will be.
 pub(crate) type Output = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// The output gate of an actor: its commits, one after another, and what waits behind them.
 ///
 /// One commit is under way at a time. What turns seal meanwhile gathers in the next one, so a later turn cannot be durable
-/// without the earlier ones that it stands on, and a hot actor is not limited by the latency of a commit. If a commit
-/// fails, so does everything that gathered behind it, and the actor has to be made anew from what is stored.
+/// without the earlier ones that it stands on, and a hot actor is not limited by the latency of a commit. What would make the
+/// next one too large waits until it is under way. If a commit fails, so does everything that gathered behind it, and the
+/// actor has to be made anew from what is stored.
 #[derive(Default)]
 pub(crate) struct Gate {
     inner: Mutex<Inner>,
@@ -41,8 +46,43 @@ struct Inner {
 /// Changes that are committed together, and what waits for that.
 struct Sealed {
     writes: Arc<ActorWrites>,
-    waiting: Vec<oneshot::Sender<Result<(), Arc<Error>>>>,
-    outputs: Vec<Output>,
+    waiting: Vec<(Part, oneshot::Sender<Ended>)>,
+    outputs: Vec<(Part, Output)>,
+    /// Dropped when there may be room for others: when these are under way, and when they have ended.
+    crowded_out: Vec<oneshot::Sender<()>>,
+}
+
+/// How a commit has ended, for many who wait.
+type Ended = Result<(), Arc<Error>>;
+
+/// What a turn has to do with the commit that it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// It has changes in it, and so what becomes of the commit becomes of the turn.
+    Maker,
+    /// It has only seen them.
+    Onlooker,
+}
+
+/// What a turn leaves behind: what it has changed, and what is to leave with that.
+pub(crate) struct Remains {
+    pub(crate) writes: Option<Box<ActorWrites>>,
+    pub(crate) outputs: Vec<Output>,
+}
+
+/// What a turn has left that there is no room for yet.
+pub(crate) struct Crowded {
+    remains: Remains,
+    room: oneshot::Receiver<()>,
+}
+
+impl Crowded {
+    /// Waits until there may be room.
+    pub(crate) async fn over(self) -> Remains {
+        // It is told by being dropped.
+        let _ = self.room.await;
+        self.remains
+    }
 }
 
 impl Gate {
@@ -85,92 +125,104 @@ impl Gate {
         }
         let Inner { under_way, next } = &mut *inner;
         let last = next.as_mut().or(under_way.as_mut())?;
-        Some(last.hold())
+        Some(last.hold(Part::Onlooker))
     }
 
-    /// Takes what a turn has changed, and what is to leave with it. Returns what the answer waits behind, and whether a
-    /// commit is to be [driven](drive).
-    fn seal(
-        &self,
-        site: &Site,
-        failures: u64,
-        writes: Option<Box<ActorWrites>>,
-        outputs: Vec<Output>,
-    ) -> (Option<Hold>, bool) {
+    /// Takes what a turn has left. Returns what the answer waits behind, and whether a commit is to be [driven](Gate::drive).
+    ///
+    /// # Errors
+    /// What the turn has left, if there is no room for it yet.
+    fn seal(&self, site: &Site, failures: u64, remains: Remains) -> Result<(Option<Hold>, bool), Crowded> {
         let mut inner = self.inner.lock();
         if self.failures() != failures {
             drop(inner);
-            outputs.into_iter().for_each(|output| output(Err(stale(site))));
-            return (Some(Hold::stale(site)), false);
+            remains.outputs.into_iter().for_each(|output| output(Err(stale(site))));
+            return Ok((Some(Hold::stale(site)), false));
         }
         let Inner { under_way, next } = &mut *inner;
-        let Some(writes) = writes else {
-            return match next.as_mut().or(under_way.as_mut()) {
-                Some(last) => {
-                    last.outputs.extend(outputs);
-                    (Some(last.hold()), false)
+        let last = if remains.writes.is_some() { next.as_mut() } else { next.as_mut().or(under_way.as_mut()) };
+        if let Some(last) = last
+            && !last.has_room_for(&remains, site.hall.commit_bytes_max)
+        {
+            let (sender, room) = oneshot::channel();
+            last.crowded_out.push(sender);
+            return Err(Crowded { remains, room });
+        }
+        let Remains { writes, outputs } = remains;
+        let part = if writes.is_some() { Part::Maker } else { Part::Onlooker };
+        let sealed = match (writes, next) {
+            (Some(writes), Some(sealed)) => {
+                // Nobody else has it before it is under way.
+                if let Err(error) = Arc::make_mut(&mut sealed.writes).merge(*writes) {
+                    return Ok((Some(Hold::Failed(Arc::new(error))), false));
                 }
+                sealed
+            }
+            (Some(writes), next) => next.insert(Sealed::new(writes)),
+            (None, next) => match next.as_mut().or(under_way.as_mut()) {
+                Some(last) => last,
                 None => {
                     drop(inner);
                     outputs.into_iter().for_each(|output| output(Ok(())));
-                    (None, false)
+                    return Ok((None, false));
                 }
-            };
+            },
         };
-        let sealed = match next {
-            Some(sealed) => {
-                // Nobody else has it before it is under way.
-                if let Err(error) = Arc::make_mut(&mut sealed.writes).merge(*writes) {
-                    return (Some(Hold::Failed(Arc::new(error))), false);
-                }
-                sealed.outputs.extend(outputs);
-                sealed
-            }
-            None => next.insert(Sealed { writes: Arc::from(writes), waiting: Vec::new(), outputs }),
-        };
+        sealed.outputs.extend(outputs.into_iter().map(|output| (part, output)));
         match self.is_driven.swap(true, Ordering::AcqRel) {
-            true => (Some(sealed.hold()), false),
-            false => (None, true),
+            true => Ok((Some(sealed.hold(part)), false)),
+            false => Ok((None, true)),
         }
     }
 
     /// Commits what has gathered, until nothing is left.
     ///
     /// # Errors
-    /// That of the last commit that failed.
+    /// That of the first commit, which is the one of whoever drives.
     async fn drive(site: Arc<Site>) -> Result<(), Arc<Error>> {
         let gate = &site.gate;
         let driving = Driving { gate };
-        let mut failed = Ok(());
+        let mut first = None;
         loop {
-            let writes = {
+            let (writes, crowded_out) = {
                 let mut inner = gate.inner.lock();
                 inner.under_way = inner.next.take();
-                match &inner.under_way {
-                    Some(sealed) => sealed.writes.clone(),
+                match &mut inner.under_way {
+                    Some(sealed) => (sealed.writes.clone(), std::mem::take(&mut sealed.crowded_out)),
                     None => {
                         gate.is_driven.store(false, Ordering::Release);
                         drop(inner);
                         std::mem::forget(driving);
-                        return failed;
+                        return first.unwrap_or(Ok(()));
                     }
                 }
             };
+            // Outside of the lock, because it wakes others.
+            drop(crowded_out);
             let committed = saving(&site, site.hall.commit(&writes)).await;
             drop(writes);
-            let ended = match committed {
-                Ok(_) => gate.inner.lock().under_way.take().into_iter().collect::<Vec<_>>(),
-                Err(_) => {
-                    let mut inner = gate.inner.lock();
+            let (ended, behind) = {
+                let mut inner = gate.inner.lock();
+                let ended = inner.under_way.take();
+                let behind = committed.is_err().then(|| {
                     // Under the lock, so that whoever seals after it knows.
                     gate.failures.fetch_add(1, Ordering::AcqRel);
-                    let Inner { under_way, next } = &mut *inner;
-                    [under_way.take(), next.take()].into_iter().flatten().collect()
-                }
+                    inner.next.take()
+                });
+                (ended, behind.flatten())
             };
             let result = committed.map(drop).map_err(Arc::new);
-            ended.into_iter().for_each(|sealed| sealed.end(&site, &result));
-            failed = failed.and(result);
+            if let Some(sealed) = ended {
+                sealed.end(&site, &result);
+            }
+            if let Some(sealed) = behind {
+                sealed.end(&site, &Err(Arc::new(stale(&site))));
+            }
+            if result.is_err() {
+                // An object that nobody has right now would stay until it is called.
+                site.shed();
+            }
+            first.get_or_insert(result);
         }
     }
 
@@ -220,42 +272,43 @@ impl Gate {
 
 /// Seals what a turn has changed that saw the actor when this many commits had failed. It is committed at once where that
 /// takes no waiting, and else by a task of its own.
+///
+/// # Errors
+/// What the turn has left, if there is no room for it yet. Then it keeps the actor until there is.
 #[inline]
 pub(crate) fn submit(
     site: &Arc<Site>,
     failures: u64,
-    writes: Option<Box<ActorWrites>>,
-    outputs: Vec<Output>,
+    remains: Remains,
     cx: &mut Context<'_>,
-) -> Option<Hold> {
-    if writes.is_none() && outputs.is_empty() && site.gate.is_open_for(failures) {
-        return None;
+) -> Result<Option<Hold>, Crowded> {
+    if remains.writes.is_none() && remains.outputs.is_empty() && site.gate.is_open_for(failures) {
+        return Ok(None);
     }
-    submit_behind(site, failures, writes, outputs, cx)
+    submit_behind(site, failures, remains, cx)
 }
 
 fn submit_behind(
     site: &Arc<Site>,
     failures: u64,
-    writes: Option<Box<ActorWrites>>,
-    outputs: Vec<Output>,
+    remains: Remains,
     cx: &mut Context<'_>,
-) -> Option<Hold> {
-    let (hold, is_to_drive) = site.gate.seal(site, failures, writes, outputs);
+) -> Result<Option<Hold>, Crowded> {
+    let (hold, is_to_drive) = site.gate.seal(site, failures, remains)?;
     if !is_to_drive {
-        return hold;
+        return Ok(hold);
     }
     let mut driving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(Gate::drive(site.clone()));
-    match driving.as_mut().poll(cx) {
+    Ok(match driving.as_mut().poll(cx) {
         Poll::Ready(Ok(())) => None,
         Poll::Ready(Err(error)) => Some(Hold::Failed(error)),
         Poll::Pending => {
             // Not what has gathered since: that others fail is no concern of this turn.
-            let hold = site.gate.inner.lock().under_way.as_mut().map(Sealed::hold);
+            let hold = site.gate.inner.lock().under_way.as_mut().map(|sealed| sealed.hold(Part::Maker));
             drop(site.hall.scope.spawn(driving));
             hold
         }
-    }
+    })
 }
 
 /// A commit that is under way. If it is given up, because the partition is closed, so is everything behind it: whoever
@@ -277,25 +330,41 @@ impl Drop for Driving<'_> {
 }
 
 impl Sealed {
-    fn hold(&mut self) -> Hold {
+    fn new(writes: Box<ActorWrites>) -> Self {
+        Self { writes: Arc::from(writes), waiting: Vec::new(), outputs: Vec::new(), crowded_out: Vec::new() }
+    }
+
+    fn hold(&mut self, part: Part) -> Hold {
         let (sender, receiver) = oneshot::channel();
-        self.waiting.push(sender);
+        self.waiting.push((part, sender));
         Hold::Waiting(receiver)
     }
 
+    /// True if what a turn has left can be added. Turns that could be committed must not fail together because they were
+    /// committed together.
+    fn has_room_for(&self, remains: &Remains, bytes_max: usize) -> bool {
+        let fits = |writes: &ActorWrites| self.writes.bytes_at_most_with(writes) <= bytes_max;
+        self.waiting.len() < WAITING_MAX && remains.writes.as_deref().is_none_or(fits)
+    }
+
     fn end(self, site: &Site, result: &Result<(), Arc<Error>>) {
+        // Whoever has only seen what is lost now has not caused it, and has nothing to do about it but to look again.
+        let told = |part| match (result, part) {
+            (Err(_), Part::Onlooker) => Err(Arc::new(stale(site))),
+            (result, _) => result.clone(),
+        };
         if result.is_ok() {
             departure::begin(site, &self.writes);
         }
-        for output in self.outputs {
-            output(result.as_ref().map(drop).map_err(|error| again(error)));
+        for (part, output) in self.outputs {
+            output(told(part).map_err(|error| again(&error)));
         }
         if result.is_ok() {
             departure::end(site, &self.writes);
         }
-        for waiting in self.waiting {
+        for (part, waiting) in self.waiting {
             // An error means that nobody waits any more.
-            let _ = waiting.send(result.clone());
+            let _ = waiting.send(told(part));
         }
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct HallCore {
     pub(crate) address: Arc<Address>,
     pub(crate) level: Level,
     pub(crate) epoch: Epoch,
+    /// How many bytes a commit may have.
+    pub(crate) commit_bytes_max: usize,
     /// Where they are stored; `None` once the partition is closed here, because proxies remember actors for longer.
     store: ArcSwapOption<ActorStore>,
     pub(crate) services: Services,
@@ -75,13 +77,14 @@ pub(crate) struct HallCore {
 impl HallCore {
     pub(crate) fn new(place: Place, store: ActorStore, scope: Scope, is_remindable: bool) -> Self {
         let Place { address, partition, epoch, services, options, settings, population, audience, ledger } = place;
-        let level = partition.level();
+        let (level, commit_bytes_max) = (partition.level(), partition.commit_bytes_max());
         let ActorOptions { overlap, faults } = options;
         let store = ArcSwapOption::from_pointee(store);
         Self {
             address,
             level,
             epoch,
+            commit_bytes_max,
             store,
             services,
             audience,

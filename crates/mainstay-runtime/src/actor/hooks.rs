@@ -10,7 +10,8 @@ use crate::actor::definition::Actor;
 /// What an actor does beside its calls. Implement it where it is needed; `#[derive(Actor)]` finds it.
 pub trait Lifecycle: Actor {
     /// The actor has been loaded, and no call has run yet. What it changes is saved. If it fails, so does the call that
-    /// activates it, and the next one tries again.
+    /// activates it, and the next one tries again. An actor that had timers or subscriptions, and is reset by a panic or a
+    /// commit that fails, is activated anew without a call.
     fn activate(&mut self) -> impl Future<Output = Result<()>> + Send {
         async { Ok(()) }
     }

@@ -47,6 +47,7 @@ pub(crate) mod deletion;
 pub(crate) mod enumeration;
 pub(crate) mod population;
 pub(crate) mod presence;
+pub(crate) mod revival;
 
 pub use context::Context;
 pub use continuation::{CONTINUATIONS_PER_ACTOR_MAX, ContinuationMethod};

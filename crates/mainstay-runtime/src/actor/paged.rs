@@ -29,6 +29,8 @@ pub struct Paged<T> {
 struct Page<T> {
     value: T,
     unknown: Unknown,
+    /// How many it has as it was last read or saved.
+    bytes: u32,
 }
 
 impl<T: fmt::Debug> fmt::Debug for Paged<T> {
@@ -51,7 +53,11 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Paged<T>
         }
         let page = self.load()?;
         // A turn that runs beside this one may have been faster.
-        Ok(&self.page.get_or_init(|| page).value)
+        let kept = self.page.get_or_init(|| {
+            self.site.weigh(0, page.bytes);
+            page
+        });
+        Ok(&kept.value)
     }
 
     /// The value to be changed, loaded if it is not in memory. It is saved at the end of the turn.
@@ -81,19 +87,25 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Paged<T>
     pub fn unload(&mut self) {
         match self.is_changed {
             true => self.is_leaving = true,
-            false => drop(self.page.take()),
+            false => self.let_go(),
+        }
+    }
+
+    fn let_go(&mut self) {
+        if let Some(page) = self.page.take() {
+            self.site.weigh(page.bytes, 0);
         }
     }
 
     fn load(&self) -> Result<Box<Page<T>>> {
-        let (value, unknown) = match self.site.state(self.name)? {
-            None => (T::default(), Unknown::default()),
-            Some(stored) => contract::decode_keeping(&stored).map_err(|error| {
-                let text = format!("state {:?} of {} does not fit {}", self.name, self.site, type_name::<T>());
-                Error::new(error.kind(), text).with_source(error)
-            })?,
+        let Some(stored) = self.site.state(self.name)? else {
+            return Ok(Box::new(Page { value: T::default(), unknown: Unknown::default(), bytes: 0 }));
         };
-        Ok(Box::new(Page { value, unknown }))
+        let (value, unknown) = contract::decode_keeping(&stored).map_err(|error| {
+            let text = format!("state {:?} of {} does not fit {}", self.name, self.site, type_name::<T>());
+            Error::new(error.kind(), text).with_source(error)
+        })?;
+        Ok(Box::new(Page { value, unknown, bytes: length(&stored) }))
     }
 }
 
@@ -109,22 +121,29 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for
         if let Some(page) = self.page.get_mut() {
             let mut bytes = Vec::new();
             let unknown = contract::encode_keeping_into(&mut bytes, &page.value, &page.unknown)?;
+            let saved = length(&bytes);
             seal.put(self.name, bytes.into())?;
             page.unknown = unknown;
+            seal.site.weigh(std::mem::replace(&mut page.bytes, saved), saved);
         }
         self.is_changed = false;
         if std::mem::take(&mut self.is_leaving) {
-            self.page.take();
+            self.let_go();
         }
         Ok(())
     }
 
     fn restore(&mut self, opening: &ActorOpening<'_>) -> Result<()> {
         if self.is_changed || opening.is_undone {
-            self.page.take();
+            self.let_go();
             self.is_changed = false;
             self.is_leaving = false;
         }
         Ok(())
     }
+}
+
+/// A value is far below what this can hold.
+fn length(stored: &[u8]) -> u32 {
+    u32::try_from(stored.len()).unwrap_or(u32::MAX)
 }

@@ -1,15 +1,13 @@
 //! Saving in the middle of a turn.
 
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use mainstay_core::{Error, Result};
 use mainstay_state::actor::ActorWrites;
 
-use crate::actor::gate;
 use crate::actor::kept::Kept as _;
 use crate::actor::site::Site;
+use crate::actor::work::submit;
 use crate::actor::{Actor, ActorOpening, Context, Seal};
 use crate::call::current::{self, TurnKind};
 
@@ -42,7 +40,7 @@ pub(crate) async fn save_reached(context: &mut Context) -> Result<()> {
     if let Some(hold) = site.gate.hold(site, current::failures())
         && let Err(error) = hold.opened().await
     {
-        context.pages.clear();
+        context.pages.clear(site);
         return Err(error);
     }
     let mut writes = current::take_writes();
@@ -66,19 +64,14 @@ fn refuse_if_leaving(site: &Arc<Site>) -> Result<()> {
     Ok(())
 }
 
-async fn commit(site: &Arc<Site>, mut writes: Option<Box<ActorWrites>>, sealed: Result<()>) -> Result<()> {
+async fn commit(site: &Arc<Site>, writes: Option<Box<ActorWrites>>, sealed: Result<()>) -> Result<()> {
     let outputs = current::take_outputs();
     if let Err(error) = sealed {
         // What was to leave stands on what is not saved.
         outputs.into_iter().for_each(|output| output(Err(Error::new(error.kind(), error.to_string()))));
         return Err(error);
     }
-    let mut outputs = Some(outputs);
-    let hold = poll_fn(|cx| {
-        Poll::Ready(gate::submit(site, current::failures(), writes.take(), outputs.take().unwrap_or_default(), cx))
-    })
-    .await;
-    match hold {
+    match submit(site, current::failures(), writes, outputs).await {
         Some(hold) => hold.opened().await,
         None => Ok(()),
     }

@@ -19,8 +19,8 @@ pub struct ActorSettings {
     pub idle_scan: Duration,
     /// How many actors may be active; beyond, those that were used least recently are deactivated. `None` is no limit.
     pub active_actors_max: Option<u64>,
-    /// How many bytes of state active actors may hold in memory; beyond, those that were used least recently are
-    /// deactivated. `None` is no limit.
+    /// How many bytes of state active actors may hold in memory, as they are stored; beyond, those that were used least
+    /// recently are deactivated. `None` is no limit.
     pub memory_max: Option<u64>,
     /// How many calls may wait for one actor; beyond is `Overloaded`.
     pub mailbox: usize,

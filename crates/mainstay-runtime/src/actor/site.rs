@@ -12,6 +12,7 @@ use crate::actor::cell::removal::Removable;
 use crate::actor::event::departure::Departures;
 use crate::actor::gate::Gate;
 use crate::actor::hall::HallCore;
+use crate::actor::revival::Revival;
 use crate::call::chain::Link;
 
 /// An actor without its type: who it is, where, and what it has to do with others.
@@ -30,6 +31,8 @@ pub(crate) struct Site {
     engagements: AtomicU32,
     /// How many bytes of its state are in memory, as they are stored.
     weight: AtomicU64,
+    /// Whether it is to come back by itself.
+    pub(crate) revival: Revival,
     /// The events that are leaving it.
     pub(crate) departures: Departures,
     /// The cell with the actor.
@@ -47,6 +50,7 @@ impl Site {
             is_in_passing: AtomicBool::new(false),
             engagements: AtomicU32::new(0),
             weight: AtomicU64::new(0),
+            revival: Revival::default(),
             departures: Departures::default(),
             cell,
         }
@@ -66,6 +70,13 @@ impl Site {
     pub(crate) fn depart(&self) {
         if let Some(cell) = self.cell.upgrade() {
             cell.depart();
+        }
+    }
+
+    /// Drops the object if it is idle and not what is stored.
+    pub(crate) fn shed(&self) {
+        if let Some(cell) = self.cell.upgrade() {
+            cell.shed();
         }
     }
 

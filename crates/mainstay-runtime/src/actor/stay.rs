@@ -23,6 +23,11 @@ impl Stay {
         self.plans.get_or_init(Arc::default)
     }
 
+    /// True if there are timers that have not ended.
+    pub(crate) fn has_timers(&self) -> bool {
+        self.plans.get().is_some_and(|plans| !plans.inner.lock().timers.is_empty())
+    }
+
     /// The plans, if there ever were any.
     pub(crate) fn known_plans(&self) -> Option<&Arc<Plans>> {
         self.plans.get()

@@ -202,7 +202,7 @@ impl<T: Actor> Letter<T> for SweepLetter {
             let removed = remove(&site, &keys).await;
             // An error means that nobody waits for it any more.
             let _ = done.send(removed);
-            if held.object.is_some() {
+            if held.object.is_some() || site.revival.is_under_way() {
                 held.give_back();
             } else {
                 // It was not in memory, and its place need not stay for this. Whoever waits is seen to by who polls this.

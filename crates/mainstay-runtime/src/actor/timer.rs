@@ -89,7 +89,9 @@ impl Context {
     ///
     /// Each run is an exclusive turn, and what it changes is saved. One that fails is logged, and the timer goes on. A timer
     /// lives in memory, like a plain field: it is dropped with the activation, and also when a panic or a failed commit
-    /// resets the actor, and it stays when the turn that sets it returns an error. It does not keep an idle actor in memory.
+    /// resets the actor, and it stays when the turn that sets it returns an error. An actor that is reset is activated anew if
+    /// it had timers, so one that [`Lifecycle::activate`](crate::Lifecycle::activate) sets comes back by itself. It does not
+    /// keep an idle actor in memory.
     /// What must happen in any case is a [reminder](Context::remind).
     ///
     /// A timer of the same name is replaced.

@@ -18,6 +18,7 @@ use mainstay_core::time;
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::ActorWrites;
 
+pub(crate) use self::making::revive;
 use self::turn::{ActorTurn, Ending, Left};
 use crate::actor::access::Access;
 use crate::actor::cell::{Held, Object};
@@ -168,6 +169,11 @@ where
     R: Outcome,
     A: Access<T, R>,
 {
+    if R::ANSWERS_LATER && turn.key().is_some() {
+        // Before it has run in vain, and called others on its way.
+        let error = answers::kept_for_nobody(turn.held.site(), turn.method.name());
+        return turn.leave(Finished::failed(error)).await;
+    }
     if turn.has_to_prepare()
         && let Some(finished) = Box::pin(turn.prepare()).await
     {
@@ -312,18 +318,25 @@ pub(crate) fn ended(current: Option<Box<Current>>) -> Remains {
     current.map(Current::end).unwrap_or_default()
 }
 
+/// [`gate::submit`] by one who keeps the actor until there is room.
 pub(crate) async fn submit(
     site: &Arc<Site>,
     failures: u64,
     writes: Option<Box<ActorWrites>>,
     outputs: Vec<Output>,
 ) -> Option<Hold> {
-    let mut parts = Some((writes, outputs));
-    poll_fn(|cx| {
-        let (writes, outputs) = parts.take().unwrap_or_default();
-        Poll::Ready(gate::submit(site, failures, writes, outputs, cx))
-    })
-    .await
+    let mut remains = gate::Remains { writes, outputs };
+    loop {
+        let mut slot = Some(remains);
+        let submitted = poll_fn(|cx| match slot.take() {
+            Some(remains) => Poll::Ready(gate::submit(site, failures, remains, cx)),
+            None => Poll::Pending,
+        });
+        match submitted.await {
+            Ok(hold) => return hold,
+            Err(crowded) => remains = crowded.over().await,
+        }
+    }
 }
 
 /// Adds later changes to earlier ones.

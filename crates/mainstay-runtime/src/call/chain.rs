@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::{Arc, Weak};
 
@@ -8,6 +9,9 @@ use crate::actor::site::Site;
 
 /// How many turns may lead to each other. A chain that long is a mistake: each of them holds its actor.
 pub(crate) const CHAIN_MAX: usize = 256;
+
+/// How many turns of other chains an error tells of, by which an actor waits for its own.
+const TURNS_TOLD_MAX: usize = 16;
 
 /// A turn that makes calls, as part of the chain that leads to them.
 pub(crate) struct Link {
@@ -105,11 +109,10 @@ impl Link {
     /// Refuses to wait for an actor that waits, itself or by others, for a turn of this chain.
     pub(crate) fn refuse_cycle(&self, target: &Arc<Site>, method: &str) -> Result<(), Error> {
         let _looking = LOOKING.lock();
-        let mut visited = Vec::new();
-        let Some(cycle) = self.find(target, &mut visited) else { return Ok(()) };
+        let Some(cycle) = self.find(target) else { return Ok(()) };
         // Before anybody else looks, because this wait will not be.
         self.refuse(&Arc::downgrade(target));
-        let through = if cycle.is_empty() { String::new() } else { format!(", which waits for {}", cycle.join(", ")) };
+        let through = if cycle.is_empty() { String::new() } else { format!(", which waits for {}", told(&cycle)) };
         Err(Error::new(
             ErrorKind::Conflict,
             format!(
@@ -120,25 +123,40 @@ impl Link {
     }
 
     /// The turns by which `target` waits for this chain, if it does.
-    fn find(&self, target: &Arc<Site>, visited: &mut Vec<*const Site>) -> Option<Vec<String>> {
-        if visited.contains(&Arc::as_ptr(target)) {
-            return None;
-        }
-        visited.push(Arc::as_ptr(target));
-        let holders = target.callers().clone();
-        for holder in &holders {
-            if self.turns().any(|own| std::ptr::eq(own, &**holder)) {
-                return Some(Vec::new());
-            }
-            let awaited: Vec<_> = holder.awaited.lock().iter().filter_map(Wait::awaited).collect();
-            for next in &awaited {
-                if let Some(mut rest) = self.find(next, visited) {
-                    rest.insert(0, format!("{}.{}", holder.site, holder.method));
-                    return Some(rest);
+    fn find(&self, target: &Arc<Site>) -> Option<Vec<Arc<Self>>> {
+        let own: HashSet<_> = self.turns().map(std::ptr::from_ref).collect();
+        let mut known = HashSet::from([Arc::as_ptr(target)]);
+        // The turns that were found to wait, each with the one that waits for its actor.
+        let mut found: Vec<(Arc<Self>, Option<usize>)> = Vec::new();
+        let mut open = vec![(target.clone(), None)];
+        // Not by recursion: as many actors may wait for each other as there are.
+        while let Some((site, waiting)) = open.pop() {
+            let holders = site.callers().clone();
+            for holder in holders {
+                if own.contains(&Arc::as_ptr(&holder)) {
+                    let turns = std::iter::successors(waiting, |at: &usize| found[*at].1);
+                    let mut turns: Vec<_> = turns.map(|at| found[at].0.clone()).collect();
+                    turns.reverse();
+                    return Some(turns);
                 }
+                let awaited: Vec<_> = holder.awaited.lock().iter().filter_map(Wait::awaited).collect();
+                found.push((holder, waiting));
+                let next = awaited.into_iter().filter(|next| known.insert(Arc::as_ptr(next)));
+                open.extend(next.map(|next| (next, Some(found.len() - 1))));
             }
         }
         None
+    }
+}
+
+/// The turns of a cycle, or the first and the last of one that is too long to be told.
+fn told(turns: &[Arc<Link>]) -> String {
+    let name = |link: &Arc<Link>| format!("{}.{}", link.site, link.method);
+    match turns {
+        [first, .., last] if turns.len() > TURNS_TOLD_MAX => {
+            format!("{} and {} more up to {}", name(first), turns.len() - 2, name(last))
+        }
+        turns => turns.iter().map(name).collect::<Vec<_>>().join(", "),
     }
 }
 

@@ -28,6 +28,9 @@ pub trait Outcome: Send + 'static {
     /// What the caller gets.
     type Reply: Reply;
 
+    /// True if the answer is given after the turn, and so cannot be kept with it for a retry.
+    const ANSWERS_LATER: bool = false;
+
     /// False if the method has failed, and what it has changed is not to be kept.
     fn is_success(&self) -> bool;
 
@@ -72,6 +75,8 @@ impl<T: Contract, E: Contract + From<Error>> Outcome for Result<T, E> {
 impl<T: Contract, E: Contract + From<Error>> Outcome for Result<Deferred<T, E>, E> {
     type Reply = Result<T, E>;
 
+    const ANSWERS_LATER: bool = true;
+
     #[inline]
     fn is_success(&self) -> bool {
         self.is_ok()
@@ -102,3 +107,56 @@ impl<T: Contract, E: Contract + From<Error>> Reply for Result<T, E> {
 
 /// Compiles if the type is a [`Contract`].
 pub const fn assert_contract<T: Contract>() {}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum Refusal {
+        Empty,
+        Code(u32),
+        TooLittle { balance: u64, wanted: Option<u64> },
+        OnTheWay(String),
+    }
+
+    impl From<Error> for Refusal {
+        fn from(error: Error) -> Self {
+            Self::OnTheWay(error.to_string())
+        }
+    }
+
+    fn again<R: Reply>(reply: &R) -> R {
+        R::decode(&reply.encode().unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_reply_with_an_error_of_the_applications_own_is_read_as_it_was_written() {
+        let refusals = [
+            Refusal::Empty,
+            Refusal::Code(42),
+            Refusal::TooLittle { balance: 7, wanted: None },
+            Refusal::TooLittle { balance: 7, wanted: Some(u64::MAX) },
+            Refusal::OnTheWay("→ lost".into()),
+        ];
+        for refusal in refusals {
+            let reply: Result<Vec<u8>, Refusal> = Err(refusal);
+            assert_eq!(again(&reply), reply);
+        }
+        let reply: Result<Vec<u8>, Refusal> = Ok(vec![1, 2]);
+        assert_eq!(again(&reply), reply);
+        let reply = Result::<(), Refusal>::failed(Error::invalid("no such thing"));
+        assert_eq!(again(&reply), Err(Refusal::OnTheWay("no such thing".into())));
+    }
+
+    #[test]
+    fn so_is_one_with_an_error_of_the_runtime() {
+        let reply: Result<u32> = Err(Error::new(mainstay_core::ErrorKind::Retry, "later"));
+        let error = again(&reply).unwrap_err();
+        assert_eq!((error.kind(), error.to_string()), (mainstay_core::ErrorKind::Retry, "later".to_owned()));
+        // Whoever asks for another type is told, and gets nothing that was not said.
+        assert!(Result::<String, Refusal>::decode(&Result::<u32, Refusal>::Ok(7).encode().unwrap()).is_err());
+    }
+}

@@ -37,8 +37,9 @@ pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
     /// with the same key, and is not carried out again, after a restart or a failover too. The answer is kept with what the
     /// call has changed, for as long as the actor's settings say (a day unless told otherwise).
     ///
-    /// For methods of actors that take `&mut self`; one that takes `&self` changes nothing, and is just called. A call that
-    /// fails leaves no record: it is tried again.
+    /// For methods of actors that take `&mut self`. One that takes `&self` is just called: what it publishes, sets or calls
+    /// happens again with every retry. A call that fails leaves no record and is tried again, although what it has saved in its
+    /// midst stays. A method that answers later is refused with `Invalid` before it runs.
     #[must_use]
     fn idempotent(&self, key: impl AsRef<str>) -> Self {
         Self::from_caller(self.caller().idempotent(key.as_ref()))

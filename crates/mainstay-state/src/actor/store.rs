@@ -294,7 +294,9 @@ impl ActorStore {
     pub async fn commit(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
         let Inner { partition, tenure, .. } = &*self.inner;
         let _underway = tenure.begin_commit().ok_or_else(|| Tenure::refusal(partition))?;
-        let outcome = partition.commit(self.batch(writes)?).await;
+        let batch = self.batch(writes)?;
+        debug_assert!(writes.is_deleted() || batch.bytes() <= writes.bytes_at_most(), "{batch:?} of {writes:?}");
+        let outcome = partition.commit(batch).await;
         if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutcomeUnknown) {
             tenure.end();
         }

@@ -5,7 +5,7 @@ use mainstay_core::{ActorId, Error, ErrorKind, Result};
 use smallvec::SmallVec;
 
 use super::name::{Kind, Name};
-use super::{Answer, Published, Reminder};
+use super::{Answer, Published, Reminder, Schedule};
 use crate::options::VALUE_BYTES_MAX;
 
 /// How many entries a turn may change to need no allocation.
@@ -14,8 +14,14 @@ const ENTRIES_IN_PLACE: usize = 2;
 /// Up to how many entries are looked through one by one, which is faster than a map for the few that a turn changes.
 const ENTRIES_SEARCHED_MAX: usize = 16;
 
-/// What a batch has besides the bytes of names and values, for each entry: the id and the like. Roughly.
-const ENTRY_OVERHEAD_BYTES: usize = 48;
+/// What a batch has at most besides the bytes of ids, names and values, for each key: lengths, versions, times and the like.
+const KEY_OVERHEAD_BYTES: usize = 48;
+
+/// How many keys an entry takes at most: its record, the place that it had in the index by time, and the one that it gets.
+const KEYS_PER_ENTRY_MAX: usize = 3;
+
+/// What the deletion of an actor takes at most besides the places of what it had: the ranges, each with its two ends.
+const DELETION_KEYS: usize = 9;
 
 /// Changes of one actor that are committed together. Later ones go over earlier ones.
 ///
@@ -64,7 +70,10 @@ impl Change {
     fn bytes(&self) -> usize {
         match self {
             Self::State(value) => value.as_ref().map_or(0, Bytes::len),
-            Self::Reminder(reminder) => reminder.as_ref().map_or(0, |reminder| reminder.payload.len()),
+            Self::Reminder(reminder) => reminder.as_ref().map_or(0, |reminder| match &reminder.schedule {
+                Schedule::Cron(cron) => reminder.payload.len() + cron.as_str().len(),
+                Schedule::Once | Schedule::Every(_) => reminder.payload.len(),
+            }),
             Self::Answer(answer) => answer.as_ref().map_or(0, |answer| answer.method.len() + answer.reply.len()),
             Self::Event(_) => size_of::<Published>(),
         }
@@ -73,7 +82,11 @@ impl Change {
 
 impl Entry {
     fn bytes(&self) -> usize {
-        ENTRY_OVERHEAD_BYTES + self.name.as_bytes().len() + self.change.bytes()
+        let keys = match self.change {
+            Change::State(_) | Change::Event(_) => 1,
+            Change::Reminder(_) | Change::Answer(_) => KEYS_PER_ENTRY_MAX,
+        };
+        keys * (KEY_OVERHEAD_BYTES + self.name.as_bytes().len()) + self.change.bytes()
     }
 }
 
@@ -104,6 +117,28 @@ impl ActorWrites {
     /// About how many bytes a commit of this adds to the log.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// How many bytes a commit of this adds to the log at most; of an actor that is deleted, besides the places of what it
+    /// had.
+    pub fn bytes_at_most(&self) -> usize {
+        let keys = 1 + KEYS_PER_ENTRY_MAX * self.entries.len() + if self.deleted { DELETION_KEYS } else { 0 };
+        let id_bytes = match &self.id {
+            ActorId::Number(_) | ActorId::Uuid(_) => 16,
+            // Each of them may be escaped.
+            ActorId::Text(text) => 2 * text.len(),
+        };
+        KEY_OVERHEAD_BYTES + self.bytes + keys * id_bytes
+    }
+
+    /// [`bytes_at_most`](Self::bytes_at_most) once later changes are [added](Self::merge).
+    pub fn bytes_at_most_with(&self, later: &ActorWrites) -> usize {
+        if later.deleted {
+            return later.bytes_at_most();
+        }
+        let places = later.entries.iter().filter_map(|entry| self.find(entry.change.kind(), entry.name.as_str()));
+        let replaced: usize = places.map(|at| self.entries[at].bytes()).sum();
+        (self.bytes_at_most() + later.bytes_at_most()).saturating_sub(replaced)
     }
 
     /// Makes the actor one that exists: it is listed until it is deleted.
@@ -184,7 +219,7 @@ impl ActorWrites {
     pub fn delete_actor(&mut self) {
         self.entries.clear();
         self.index.clear();
-        self.bytes = ENTRY_OVERHEAD_BYTES;
+        self.bytes = DELETION_KEYS * KEY_OVERHEAD_BYTES;
         self.deleted = true;
         self.known = Some(false);
     }

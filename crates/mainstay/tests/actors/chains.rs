@@ -115,6 +115,28 @@ async fn also_of_three_that_go_through_others() {
 }
 
 #[tokio::test]
+async fn also_of_many_thousands_and_the_error_is_no_longer_for_that() {
+    const ACTORS: u64 = 10_000;
+    let node = start().await;
+    let walks: Vec<_> = (0..ACTORS)
+        .map(|number| {
+            let walker: WalkerRef = node.actor(number.to_string()).unwrap();
+            // One after another, so that the last one closes the ring.
+            let steps = vec![Step::Sleep(1 + number), call(&((number + 1) % ACTORS).to_string())];
+            tokio::spawn(async move { walker.walk(steps).await })
+        })
+        .collect();
+    let mut refused = Vec::new();
+    for walk in walks {
+        refused.extend(walk.await.unwrap().err());
+    }
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(refused[0].kind(), ErrorKind::Conflict);
+    let text = refused[0].to_string();
+    assert!(text.contains("(\"0\").walk and 9997 more up to ") && text.len() < 500, "{text}");
+}
+
+#[tokio::test]
 async fn a_refused_call_takes_nothing_from_another_wait_of_the_same_turn() {
     let node = start().await;
     let [a, b, c]: [WalkerRef; 3] = ["a", "b", "c"].map(|id| node.actor(id).unwrap());

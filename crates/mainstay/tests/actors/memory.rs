@@ -67,8 +67,12 @@ fn blob(node: &TestNode, number: i64) -> BlobRef {
 
 /// The numbers of those in memory, once those that had to leave have left.
 async fn active(node: &TestNode) -> Vec<i64> {
+    active_of::<BlobActor>(node).await
+}
+
+async fn active_of<T: Actor>(node: &TestNode) -> Vec<i64> {
     time::sleep(Duration::from_millis(1)).await;
-    let all = node.actors::<BlobActor>().unwrap().all().collect().await.unwrap();
+    let all = node.actors::<T>().unwrap().all().collect().await.unwrap();
     let active = all.iter().filter(|blob| blob.is_active).filter_map(|blob| blob.id.as_text());
     let mut numbers: Vec<_> = active.filter_map(|id| id.strip_prefix("blob ")?.parse().ok()).collect();
     numbers.sort_unstable();
@@ -117,6 +121,135 @@ async fn beyond_the_limit_of_memory_the_least_recently_used_leave() {
     assert_eq!(active(&node).await, [0, 1, 7, 8, 9]);
     blob(&node, 9).fill(60_000).await.unwrap();
     assert_eq!(active(&node).await, [0, 1, 8, 9]);
+}
+
+#[interface]
+trait Drawer {
+    async fn put(&mut self, name: String, bytes: u32) -> Result<()>;
+    async fn remove(&mut self, name: String) -> Result<()>;
+    async fn size(&self, name: String) -> Result<u64>;
+    async fn fail(&mut self, name: String) -> Result<()>;
+    async fn forget(&mut self) -> Result<()>;
+}
+
+/// Keeps what it is given in a field that is loaded when it is asked for.
+#[derive(Actor)]
+#[actor(implements(Drawer), persistence = "none", partitions = 1)]
+struct PagedDrawer {
+    content: Paged<String>,
+}
+
+/// Keeps what it is given under names.
+#[derive(Actor)]
+#[actor(implements(Drawer), persistence = "none", partitions = 1)]
+struct NamedDrawer {
+    ctx: Context,
+}
+
+impl Drawer for PagedDrawer {
+    async fn put(&mut self, _: String, bytes: u32) -> Result<()> {
+        *self.content.get_mut()? = "x".repeat(bytes as usize);
+        Ok(())
+    }
+
+    async fn remove(&mut self, _: String) -> Result<()> {
+        self.content.get_mut()?.clear();
+        Ok(())
+    }
+
+    async fn size(&self, _: String) -> Result<u64> {
+        Ok(self.content.get()?.len() as u64)
+    }
+
+    async fn fail(&mut self, _: String) -> Result<()> {
+        self.content.get_mut()?.push('x');
+        Err(Error::invalid("on purpose"))
+    }
+
+    async fn forget(&mut self) -> Result<()> {
+        self.content.unload();
+        Ok(())
+    }
+}
+
+impl Drawer for NamedDrawer {
+    async fn put(&mut self, name: String, bytes: u32) -> Result<()> {
+        self.ctx.state_mut().set(&name, "x".repeat(bytes as usize))
+    }
+
+    async fn remove(&mut self, name: String) -> Result<()> {
+        self.ctx.state_mut().remove(&name)
+    }
+
+    async fn size(&self, name: String) -> Result<u64> {
+        Ok(self.ctx.state().get::<String>(&name)?.len() as u64)
+    }
+
+    async fn fail(&mut self, name: String) -> Result<()> {
+        self.ctx.state_mut().set(&name, String::new())?;
+        Err(Error::invalid("on purpose"))
+    }
+
+    async fn forget(&mut self) -> Result<()> {
+        self.ctx.state_mut().clear_cache();
+        Ok(())
+    }
+}
+
+async fn drawers<T: Actor>(bytes: u64) -> TestNode {
+    TestNode::start(move |node| node.actor::<T>().actor_defaults(move |settings| settings.memory_max = Some(bytes)))
+        .await
+        .unwrap()
+}
+
+/// What is no plain field counts like one that is: when it is saved and loaded, and no more when it is gone.
+async fn what_is_loaded_counts<T: Actor>() {
+    let node = drawers::<T>(256 << 10).await;
+    let drawer = |number: i64| node.actor::<DrawerRef>(format!("blob {number}")).unwrap();
+    let name = || String::from("a");
+    for number in 0..10 {
+        drawer(number).put(name(), 60_000).await.unwrap();
+    }
+    assert_eq!(active_of::<T>(&node).await, [6, 7, 8, 9], "four of them and what they take beside their state");
+    assert_eq!(drawer(0).size(name()).await.unwrap(), 60_000);
+    assert_eq!(active_of::<T>(&node).await, [0, 7, 8, 9], "one that is loaded");
+    drawer(9).remove(name()).await.unwrap();
+    drawer(1).size(name()).await.unwrap();
+    assert_eq!(active_of::<T>(&node).await, [0, 1, 7, 8, 9], "one that shrinks makes room");
+    drawer(9).put(name(), 60_000).await.unwrap();
+    assert_eq!(active_of::<T>(&node).await, [0, 1, 8, 9], "and takes it again");
+    drawer(9).forget().await.unwrap();
+    drawer(2).size(name()).await.unwrap();
+    assert_eq!(active_of::<T>(&node).await, [0, 1, 2, 8, 9], "what is not in memory makes room as well");
+    drawer(9).size(name()).await.unwrap();
+    assert_eq!(active_of::<T>(&node).await, [0, 1, 2, 9]);
+    drawer(9).fail(name()).await.unwrap_err();
+    drawer(3).size(name()).await.unwrap();
+    assert_eq!(active_of::<T>(&node).await, [0, 1, 2, 3, 9], "and so does what a failed turn has dropped");
+}
+
+#[tokio::test]
+async fn a_field_that_is_loaded_when_it_is_asked_for_counts_once_it_is() {
+    what_is_loaded_counts::<PagedDrawer>().await;
+}
+
+#[tokio::test]
+async fn dynamic_state_counts_once_it_is_loaded() {
+    what_is_loaded_counts::<NamedDrawer>().await;
+}
+
+#[tokio::test]
+async fn of_much_dynamic_state_an_actor_keeps_what_it_used_last() {
+    let node = drawers::<NamedDrawer>(24 << 20).await;
+    let drawer: DrawerRef = node.actor("blob 0").unwrap();
+    for name in 0..40 {
+        drawer.put(name.to_string(), 1 << 20).await.unwrap();
+    }
+    assert_eq!(active_of::<NamedDrawer>(&node).await, [0], "what it has written");
+    for name in 0..40 {
+        assert_eq!(drawer.size(name.to_string()).await.unwrap(), 1 << 20);
+    }
+    assert_eq!(active_of::<NamedDrawer>(&node).await, [0], "and what it has read");
 }
 
 #[tokio::test]

@@ -1,5 +1,8 @@
 //! Timers: what an actor does by itself while it is in memory.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
 use mainstay::actor::{TIMERS_PER_ACTOR_MAX, Timer};
 use mainstay::partition::SimDisk;
 use mainstay::prelude::*;
@@ -407,4 +410,184 @@ async fn a_closure_can_capture_and_is_given_the_actor() {
     ticker.odd("closure".into()).await.unwrap();
     wait(2500).await;
     assert_eq!(ticker.saved().await.unwrap(), 6);
+}
+
+/// What happened to beacons, and what is to happen.
+#[derive(Default)]
+struct Tower {
+    beats: AtomicU32,
+    activations: AtomicU32,
+    /// How many activations fail from now on.
+    failing: AtomicU32,
+    is_panicking: AtomicBool,
+}
+
+impl Tower {
+    fn beats(&self) -> u32 {
+        self.beats.load(Ordering::Relaxed)
+    }
+
+    fn activations(&self) -> u32 {
+        self.activations.load(Ordering::Relaxed)
+    }
+}
+
+#[interface]
+trait Beacon {
+    async fn ping(&mut self) -> Result<()>;
+    async fn panic(&mut self) -> Result<()>;
+    async fn peek_and_panic(&self) -> Result<()>;
+    async fn save_too_much(&mut self) -> Result<()>;
+    async fn leave(&mut self) -> Result<()>;
+}
+
+/// Sets its timer when it is activated.
+#[derive(Actor)]
+#[actor(implements(Beacon), partitions = 1)]
+struct BeaconActor {
+    large: State<Vec<u8>>,
+    pings: State<u32>,
+    ctx: Context,
+}
+
+impl BeaconActor {
+    async fn beat(&mut self) -> Result<()> {
+        let tower = self.ctx.provided::<Arc<Tower>>()?;
+        tower.beats.fetch_add(1, Ordering::Relaxed);
+        assert!(!tower.is_panicking.load(Ordering::Relaxed), "no beat ever");
+        Ok(())
+    }
+}
+
+impl Lifecycle for BeaconActor {
+    async fn activate(&mut self) -> Result<()> {
+        let tower = self.ctx.provided::<Arc<Tower>>()?;
+        tower.activations.fetch_add(1, Ordering::Relaxed);
+        let second = Duration::from_secs(1);
+        self.ctx.set_timer("beat", second, Some(second), Self::beat)?;
+        match tower.failing.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)) {
+            Ok(_) => Err(Error::invalid("not yet")),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+impl Beacon for BeaconActor {
+    async fn ping(&mut self) -> Result<()> {
+        *self.pings += 1;
+        Ok(())
+    }
+
+    async fn panic(&mut self) -> Result<()> {
+        panic!("on purpose")
+    }
+
+    async fn peek_and_panic(&self) -> Result<()> {
+        panic!("on purpose")
+    }
+
+    async fn save_too_much(&mut self) -> Result<()> {
+        *self.large = vec![7; 2 * COMMIT_BYTES_MAX];
+        Ok(())
+    }
+
+    async fn leave(&mut self) -> Result<()> {
+        self.ctx.deactivate();
+        Ok(())
+    }
+}
+
+async fn beacon(tower: &Arc<Tower>) -> (Node, BeaconRef) {
+    let small = on(&SimDisk::new(1)).host_options(|options| options.replica.commit.commit_bytes_max = COMMIT_BYTES_MAX);
+    let node = small.provide(tower.clone()).actor::<BeaconActor>().start().await.unwrap();
+    let beacon = node.actor::<BeaconRef>("b").unwrap();
+    beacon.ping().await.unwrap();
+    (node, beacon)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_activate_sets_up_comes_back_by_itself_after_a_panic_and_a_commit_that_fails() {
+    let tower = Arc::new(Tower::default());
+    let (_node, beacon) = beacon(&tower).await;
+    wait(3500).await;
+    assert_eq!((tower.beats(), tower.activations()), (3, 1));
+
+    beacon.panic().await.unwrap_err();
+    wait(3500).await;
+    assert_eq!((tower.beats(), tower.activations()), (6, 2), "nobody has called it");
+
+    wait(60_000).await;
+    let beats = tower.beats();
+    beacon.peek_and_panic().await.unwrap_err();
+    wait(3500).await;
+    assert_eq!((tower.beats(), tower.activations()), (beats + 3, 3));
+
+    wait(60_000).await;
+    let beats = tower.beats();
+    let (pinged, refused) = tokio::join!(beacon.ping(), beacon.save_too_much());
+    pinged.unwrap();
+    assert_eq!(refused.unwrap_err().kind(), ErrorKind::TooLarge, "when nobody had it any more");
+    wait(3500).await;
+    assert_eq!((tower.beats(), tower.activations()), (beats + 3, 4));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_cannot_come_back_is_tried_again_after_a_while_and_not_for_ever() {
+    let tower = Arc::new(Tower::default());
+    let (_node, beacon) = beacon(&tower).await;
+    tower.failing.store(3, Ordering::Relaxed);
+    beacon.panic().await.unwrap_err();
+    wait(10_000).await;
+    assert_eq!(tower.activations(), 1 + 3 + 1);
+    assert!(tower.beats() > 5, "{}", tower.beats());
+
+    wait(60_000).await;
+    tower.failing.store(u32::MAX, Ordering::Relaxed);
+    beacon.panic().await.unwrap_err();
+    wait(60 * 60 * 1000).await;
+    assert_eq!(tower.activations(), 5 + 16);
+    tower.failing.store(0, Ordering::Relaxed);
+    let beats = tower.beats();
+    beacon.ping().await.unwrap();
+    wait(3500).await;
+    assert_eq!(tower.beats(), beats + 3, "whoever calls it brings it back");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_lost_with_every_run_comes_back_more_and_more_seldom() {
+    let tower = Arc::new(Tower::default());
+    let (_node, _beacon) = beacon(&tower).await;
+    tower.is_panicking.store(true, Ordering::Relaxed);
+    wait(10 * 60 * 1000).await;
+    let activations = tower.activations();
+    assert!((15..60).contains(&activations), "{activations}");
+    tower.is_panicking.store(false, Ordering::Relaxed);
+    wait(60_000).await;
+    let beats = tower.beats();
+    wait(10_000).await;
+    assert_eq!(tower.beats(), beats + 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_leaves_on_purpose_does_not_come_back() {
+    let tower = Arc::new(Tower::default());
+    let (node, beacon) = beacon(&tower).await;
+    beacon.leave().await.unwrap();
+    wait(10_000).await;
+    assert_eq!((tower.beats(), tower.activations()), (0, 1), "by itself");
+    beacon.ping().await.unwrap();
+    node.actors::<BeaconActor>().unwrap().deactivate("b").await.unwrap();
+    wait(10_000).await;
+    assert_eq!((tower.beats(), tower.activations()), (0, 2), "from outside");
+
+    // Also one that is about to come back.
+    beacon.ping().await.unwrap();
+    tower.failing.store(u32::MAX, Ordering::Relaxed);
+    beacon.panic().await.unwrap_err();
+    wait(1000).await;
+    beacon.delete().await.unwrap();
+    tower.failing.store(0, Ordering::Relaxed);
+    wait(60_000).await;
+    assert_eq!(tower.beats(), 0);
+    assert_eq!(node.actors::<BeaconActor>().unwrap().all().collect().await.unwrap(), []);
 }

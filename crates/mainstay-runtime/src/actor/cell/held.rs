@@ -141,6 +141,8 @@ impl<'c, T: Actor> Held<'c, T> {
     fn leave_hall(&mut self, close: impl FnOnce(&mut Inner<T>)) {
         drop(self.object.take());
         let cell = &self.cell;
+        // It leaves on purpose.
+        cell.site.revival.forget();
         let close = || {
             let mut inner = cell.inner.lock();
             close(&mut inner);
@@ -189,7 +191,7 @@ impl<'c, T: Actor> Held<'c, T> {
             let stale = inner.object.take();
             drop(inner);
             // Outside of the lock, because it runs code of others, and before anybody can make the next one.
-            cell.let_go(stale);
+            self.cell.let_go(stale);
             inner = cell.inner.lock();
         }
         self.release(inner, running)

@@ -34,6 +34,9 @@ pub(crate) trait Removing: Send + Sync {
 pub(crate) trait Removable: Any + Send + Sync {
     /// Takes the actor out of memory as soon as the turns under way have ended.
     fn depart(self: Arc<Self>);
+
+    /// Drops an idle object that a failed commit has made worthless.
+    fn shed(self: Arc<Self>);
 }
 
 impl<T: Actor> Removing for Arc<ActorCell<T>> {
@@ -72,6 +75,10 @@ impl<T: Actor> Removing for Arc<ActorCell<T>> {
 }
 
 impl<T: Actor> Removable for ActorCell<T> {
+    fn shed(self: Arc<Self>) {
+        ActorCell::shed(&self);
+    }
+
     fn depart(self: Arc<Self>) {
         let mut inner = self.inner.lock();
         let is_there = inner.object.is_some() || inner.running != Running::Nobody;

@@ -157,7 +157,8 @@ impl<'c> DynamicStateMut<'c> {
     /// Drops everything that is in memory, and with it what has changed since the last save. What is asked for next is
     /// loaded again.
     pub fn clear_cache(&mut self) {
-        self.context.pages.clear();
+        let Context { site, pages, .. } = &mut *self.context;
+        pages.clear(site);
     }
 
     /// Saves in the middle of a turn what can be reached from the actor's context: its dynamic state, and the reminders and

@@ -54,7 +54,7 @@ impl<'c> DynamicState<'c> {
             Found::Nothing => {
                 let Some(stored) = site.state(&stored_name(site, name)?)? else { return Ok(None) };
                 let (value, unknown) = decoded::<T>(site, name, &stored)?;
-                typed(site, name, pages.keep(name, value, unknown)).map(Some)
+                typed(site, name, pages.keep(site, name, value, unknown, stored.len())).map(Some)
             }
         }
     }

@@ -30,7 +30,9 @@ impl Context {
     /// fails, nothing of its turn happened, the error is logged, and the next event is handled.
     ///
     /// The subscription ends with the activation: make it in [`Lifecycle::activate`](crate::Lifecycle::activate). What waits
-    /// to be handled then is not handled by the next activation.
+    /// to be handled then is not handled by the next activation, and what is published in between is not counted as missed:
+    /// keep [`Received::sequence`] in the state where a gap matters. After a panic or a failed commit, an actor that had
+    /// subscriptions is activated anew by itself.
     ///
     /// ```
     /// # use mainstay_runtime::{Actor, Context, Event, Proxy, Received};
@@ -84,6 +86,12 @@ impl Context {
 #[derive(Default)]
 pub(crate) struct Listeners {
     tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl Listeners {
+    pub(crate) fn are_there(&self) -> bool {
+        !self.tasks.lock().is_empty()
+    }
 }
 
 impl Drop for Listeners {

@@ -31,6 +31,13 @@ pub(super) fn known_answer<R: Reply>(site: &Site, key: &str, method: &str) -> Re
     })
 }
 
+/// What a call with a key is told whose answer is given after the turn.
+pub(super) fn kept_for_nobody(site: &Site, method: &str) -> Error {
+    Error::invalid(format!(
+        "`{method}` of {site} answers later, and so its answer cannot be kept with the turn: call it without an idempotency key"
+    ))
+}
+
 /// Keeps the answer with what the turn has changed. When that is durable, whoever removes it one day is told of it.
 pub(super) fn record_answer<R: Reply>(
     site: &Arc<Site>,
@@ -42,9 +49,7 @@ pub(super) fn record_answer<R: Reply>(
 ) -> Result<()> {
     let Some(key) = key else { return Ok(()) };
     let Answer::Now(reply) = answer else {
-        return Err(Error::invalid(format!(
-            "`{method}` of {site} answers later, and so its answer cannot be kept with the turn: call it without an idempotency key"
-        )));
+        return Err(kept_for_nobody(site, method));
     };
     let expires = time::wall().saturating_add(site.hall.settings.idempotency_retention);
     let answer = StoredAnswer { method: method.to_owned(), reply: reply.encode()?.into(), expires };

@@ -12,10 +12,11 @@ use super::{ended, gather, poll_caught, poll_on_stage, submit, turn_failed, unle
 use crate::actor::cell::{Held, Object};
 use crate::actor::gate::Hold;
 use crate::actor::presence::{Active, Possession};
+use crate::actor::revival;
 use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal};
 use crate::call::current::{Current, Remains, TurnKind};
-use crate::observe::storage::loading;
+use crate::observe::storage::{activating, loading};
 use crate::observe::trace::Trace;
 use crate::observe::turn::{ACTIVATE, ActivationWatch};
 
@@ -23,12 +24,34 @@ use crate::observe::turn::{ACTIVATE, ActivationWatch};
 pub(super) async fn activate<T: Actor>(held: &mut Held<'_, T>) -> Result<Option<Box<ActorWrites>>> {
     held.object = None;
     let site = held.site().clone();
+    // Of the one before: what this one sets up before it fails is no reason to come back.
+    let is_wanted = site.revival.is_wanted();
     let activated = make(held, &site).await;
+    site.revival.forget();
     if activated.is_err() {
         // What it has read of its state is not in memory.
         site.unload();
+        if is_wanted {
+            site.revival.want();
+            revival::begin(held.cell());
+        }
     }
     activated
+}
+
+/// Activates an actor that has lost its object, and does nothing else.
+pub(crate) async fn revive<T: Actor>(mut held: Held<'static, T>) -> Result<()> {
+    let site = held.site().clone();
+    let revived = match activating(&site, activate(&mut held)).await {
+        Ok(writes) => {
+            // Nobody waits for it: if it fails, the object is lost once more.
+            drop(submit(&site, held.failures(), writes, Vec::new()).await);
+            Ok(())
+        }
+        Err(error) => Err(error),
+    };
+    held.give_back();
+    revived
 }
 
 async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Option<Box<ActorWrites>>> {

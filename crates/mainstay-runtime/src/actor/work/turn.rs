@@ -16,12 +16,12 @@ use super::making::{activate, restore};
 use super::{Followers, Moving, ended, gather, missing, panicked_when, poll_on_stage, submit, turn_failed};
 use crate::actor::cell::{Held, Object};
 use crate::actor::deletion;
-use crate::actor::gate::{self, Hold, Output};
+use crate::actor::gate::{self, Crowded, Hold, Output, Remains};
 use crate::actor::room::Room;
 use crate::actor::{Actor, ActorOpening, Seal};
 use crate::call::arrival::Method;
 use crate::call::contract::{Outcome, Reply};
-use crate::call::current::{Current, Remains, TurnKind};
+use crate::call::current::{self, Current, TurnKind};
 use crate::call::finished::{Answer, Finished};
 use crate::call::host::Progress;
 use crate::observe::storage::activating;
@@ -80,7 +80,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
 
     /// What makes a repeated call the same one.
     #[inline]
-    fn key(&self) -> Option<&Arc<str>> {
+    pub(super) fn key(&self) -> Option<&Arc<str>> {
         self.current.as_ref().and_then(|current| current.key.as_ref())
     }
 
@@ -186,7 +186,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
         self.watch.ended(self.held.site());
-        let Remains { site, writes: changes, mut outputs, failures, key } = ended(self.current.take());
+        let current::Remains { site, writes: changes, mut outputs, failures, key } = ended(self.current.take());
         self.held.lent = site;
         self.held.object = Some(object);
         let (answer, is_success) = match left {
@@ -198,8 +198,8 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             Err(panic) => (Answer::Now(R::Reply::failed(self.panicked(&panic))), false),
         };
         if !is_success {
-            let hold = self.fail(failures, outputs, cx);
-            return Ok(self.left(Finished { answer, hold }, cx));
+            let submitted = self.fail(failures, outputs, cx);
+            return self.go_out(answer, failures, submitted, cx);
         }
         self.watch.succeed();
         let mut is_deleted = false;
@@ -216,27 +216,51 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             let sealed = sealed
                 .unwrap_or_else(|panic| Err(panicked_when(self.held.site(), "its state was being stored", &*panic)));
             if let Err(error) = sealed {
-                let hold = self.fail_sealed(is_new, failures, outputs, cx);
-                return Ok(self.left(Finished { hold, ..Finished::failed(error) }, cx));
+                let submitted = self.fail_sealed(is_new, failures, outputs, cx);
+                return self.go_out(Answer::Now(R::Reply::failed(error)), failures, submitted, cx);
             }
         }
         if is_deleted {
             self.held.site().is_in_passing.store(false, Ordering::Relaxed);
             return Err(self.delete(failures, outputs, answer));
         }
-        let hold = gate::submit(self.held.site(), failures, self.writes.take(), outputs, cx);
-        match hold {
-            Some(hold) if self.kind == TurnKind::Exclusive && !self.held.site().hall.overlap => {
-                self.held.site().is_in_passing.store(false, Ordering::Relaxed);
-                Err(Box::pin(async move {
-                    match hold.opened().await {
-                        Ok(()) => Finished { answer, hold: None },
-                        Err(error) => Finished::failed(error),
-                    }
-                }))
+        let remains = Remains { writes: self.writes.take(), outputs };
+        let submitted = gate::submit(self.held.site(), failures, remains, cx);
+        self.go_out(answer, failures, submitted, cx)
+    }
+
+    /// Lets the answer go with what was submitted. The actor is kept where there was no room for that, and where turns must not
+    /// overlap with commits.
+    fn go_out<R: Reply>(
+        &mut self,
+        answer: Answer<R>,
+        failures: u64,
+        submitted: Result<Option<Hold>, Crowded>,
+        cx: &mut Context<'_>,
+    ) -> Result<Finished<R>, Ending<R>> {
+        let is_apart = self.kind == TurnKind::Exclusive && !self.held.site().hall.overlap;
+        let submitted = match submitted {
+            Ok(hold) if hold.is_none() || !is_apart => return Ok(self.left(Finished { answer, hold }, cx)),
+            submitted => submitted,
+        };
+        let site = self.held.site().clone();
+        site.is_in_passing.store(false, Ordering::Relaxed);
+        Err(Box::pin(async move {
+            let hold = match submitted {
+                Ok(hold) => hold,
+                Err(crowded) => {
+                    let Remains { writes, outputs } = crowded.over().await;
+                    submit(&site, failures, writes, outputs).await
+                }
+            };
+            match hold {
+                Some(hold) if is_apart => match hold.opened().await {
+                    Ok(()) => Finished { answer, hold: None },
+                    Err(error) => Finished::failed(error),
+                },
+                hold => Finished { answer, hold },
             }
-            hold => Ok(self.left(Finished { answer, hold }, cx)),
-        }
+        }))
     }
 
     /// Sees to a turn that waits: to those who come, and to whoever looks at one that takes too long.
@@ -270,18 +294,24 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
 
     /// Ends a turn that has failed: nothing of it happened.
     #[cold]
-    fn fail(&mut self, failures: u64, outputs: Vec<Output>, cx: &mut Context<'_>) -> Option<Hold> {
+    fn fail(&mut self, failures: u64, outputs: Vec<Output>, cx: &mut Context<'_>) -> Result<Option<Hold>, Crowded> {
         let site = self.held.site().clone();
         outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
         if self.kind == TurnKind::Exclusive {
             restore(&mut self.held, &ActorOpening { site: &site, is_undone: false });
         }
-        gate::submit(&site, failures, self.writes.take(), Vec::new(), cx)
+        gate::submit(&site, failures, Remains { writes: self.writes.take(), outputs: Vec::new() }, cx)
     }
 
     /// Ends a turn whose changes cannot be stored. Some fields have handed over what is not committed.
     #[cold]
-    fn fail_sealed(&mut self, is_new: bool, failures: u64, outputs: Vec<Output>, cx: &mut Context<'_>) -> Option<Hold> {
+    fn fail_sealed(
+        &mut self,
+        is_new: bool,
+        failures: u64,
+        outputs: Vec<Output>,
+        cx: &mut Context<'_>,
+    ) -> Result<Option<Hold>, Crowded> {
         self.watch.fail();
         let site = self.held.site().clone();
         outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
@@ -293,7 +323,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             known.mark_known();
             Box::new(known)
         });
-        gate::submit(&site, failures, known, Vec::new(), cx)
+        gate::submit(&site, failures, Remains { writes: known, outputs: Vec::new() }, cx)
     }
 
     #[cold]

@@ -151,7 +151,9 @@ proptest! {
         let (mut merged, mut later) = (writes(), writes());
         early.iter().for_each(|step| apply(&mut merged, step));
         late.iter().for_each(|step| apply(&mut later, step));
+        let at_most = merged.bytes_at_most_with(&later);
         merged.merge(later).unwrap();
+        prop_assert!(merged.bytes_at_most() <= at_most && merged.bytes() <= merged.bytes_at_most());
         for writes in [&whole, &merged] {
             for number in 0..NAMES {
                 let name = format!("n{number}");

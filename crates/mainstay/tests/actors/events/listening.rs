@@ -85,15 +85,27 @@ async fn a_subscription_ends_with_the_activation() {
     let (node, speaker, listener) = start().await;
     listener.heard().await.unwrap();
     for _ in 0..3 {
+        node.actors::<ListenerActor>().unwrap().deactivate(1).await.unwrap();
+        speaker.say(1).await.unwrap();
+        settle(&node).await;
+        assert!(listener.heard().await.unwrap().is_empty(), "it was not active, and is not woken");
+    }
+    speaker.say(2).await.unwrap();
+    settle(&node).await;
+    assert_eq!(listener.heard().await.unwrap(), [2], "those of former activations are gone");
+}
+
+#[tokio::test]
+async fn one_that_activate_makes_comes_back_by_itself_after_a_panic() {
+    let (node, speaker, listener) = start().await;
+    listener.heard().await.unwrap();
+    for _ in 0..3 {
         listener.panic().await.unwrap_err();
         settle(&node).await;
     }
     speaker.say(1).await.unwrap();
     settle(&node).await;
-    assert!(listener.heard().await.unwrap().is_empty(), "it was not active, and is not woken");
-    speaker.say(2).await.unwrap();
-    settle(&node).await;
-    assert_eq!(listener.heard().await.unwrap(), [2], "those of former activations are gone");
+    assert_eq!(listener.heard().await.unwrap(), [1], "once, and before anybody has called it");
 }
 
 #[tokio::test]
