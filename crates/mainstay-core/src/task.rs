@@ -9,6 +9,7 @@ use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 pub use tokio::task::{JoinError, JoinHandle};
@@ -164,6 +165,32 @@ where
     }
 }
 
+/// Where tasks run: a runtime, and a scope of it. For what has to go on however and wherever somebody else drops it.
+#[derive(Debug, Clone)]
+pub struct Home {
+    runtime: Option<Handle>,
+    scope: Option<Scope>,
+}
+
+impl Home {
+    /// Where a task would run that is started here and now.
+    pub fn current() -> Self {
+        Self { runtime: Handle::try_current().ok(), scope: CURRENT.try_with(Scope::clone).ok() }
+    }
+
+    /// Starts a task there, whoever calls this. It is dropped and never runs if the runtime has ended or the scope was
+    /// stopped, or if there is no runtime at all.
+    pub fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        let Some(runtime) = self.runtime.clone().or_else(|| Handle::try_current().ok()) else { return };
+        let _entered = runtime.enter();
+        match &self.scope {
+            Some(scope) => drop(scope.spawn(future)),
+            // Not in the scope of whoever calls this.
+            None => drop(tokio::spawn(future)),
+        }
+    }
+}
+
 /// Runs blocking work off the runtime's threads; on a single-threaded runtime, which is what a simulation uses, it
 /// runs in place so that the order of things depends on nothing but the seed.
 ///
@@ -306,6 +333,41 @@ mod tests {
         scope.stop();
         assert!(task.await.unwrap_err().is_cancelled());
         assert_eq!(free.await.unwrap(), 1);
+    }
+
+    #[test]
+    fn what_is_at_home_elsewhere_runs_there_whoever_starts_it() {
+        let runtime = |_: u8| tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (own, other) = (runtime(1), runtime(2));
+        let (home, scope) = (Scope::new(), Scope::new());
+        let home = own.block_on(home.enter(async { Home::current() }));
+        // From another runtime, from a scope that was stopped, and from no runtime at all.
+        let (sender, mut receiver) = tokio::sync::mpsc::channel(3);
+        let start = |number: u8| {
+            let sender = sender.clone();
+            home.spawn(async move { drop(sender.send((number, Handle::current().id())).await) });
+        };
+        other.block_on(async { start(1) });
+        drop(other);
+        scope.stop();
+        own.block_on(scope.enter(async { start(2) }));
+        start(3);
+        let (id, mut got) = (own.handle().id(), [1, 2, 3].map(|_| own.block_on(receiver.recv()).unwrap()));
+        got.sort_by_key(|(number, _)| *number);
+        assert_eq!(got, [1, 2, 3].map(|number| (number, id)));
+    }
+
+    #[tokio::test]
+    async fn nothing_runs_in_a_home_that_is_gone() {
+        let scope = Scope::new();
+        let home = scope.enter(async { Home::current() }).await;
+        scope.stop();
+        let (held, dropped) = guard();
+        home.spawn(async move {
+            let _held = held;
+            panic!("ran in a stopped scope");
+        });
+        dropped.await.unwrap();
     }
 
     #[tokio::test]

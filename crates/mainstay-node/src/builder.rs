@@ -271,6 +271,9 @@ async fn assemble(
         if let Some(settings) = &wanted.actor {
             *service.actor_settings_mut() = settings.clone();
         }
+        if let Some(options) = &wanted.state {
+            *service.state_options_mut() = options.clone();
+        }
         let partitions = ids.into_iter().map(|id| host.partition(level, id)).collect();
         Ok(Serving { service, partitions })
     });

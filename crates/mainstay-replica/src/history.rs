@@ -1,7 +1,7 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use mainstay_core::{Result, SequenceNumber};
+use mainstay_core::{PartitionId, Result, SequenceNumber};
 use mainstay_store::state::WriteBatch;
 
 use crate::object_put::{ObjectPut, ObjectPuts, object_put_bytes};
@@ -19,6 +19,8 @@ pub(crate) struct History {
     bytes: usize,
     /// The number of the last commit that is not here any more, or never was.
     before: SequenceNumber,
+    /// The partitions of which no commit comes without notes, and after which one that is so.
+    noted: BTreeMap<PartitionId, SequenceNumber>,
 }
 
 /// A commit as it is kept. Its objects are encoded by whoever reads them, and not while others wait to commit.
@@ -52,12 +54,21 @@ impl Kept {
 impl History {
     /// A history of what comes after a commit.
     pub(crate) fn after(number: SequenceNumber) -> Self {
-        Self { commits: VecDeque::new(), bytes: 0, before: number }
+        Self { commits: VecDeque::new(), bytes: 0, before: number, noted: BTreeMap::new() }
     }
 
     /// The number from which on all is here.
     pub(crate) fn before(&self) -> SequenceNumber {
         self.before
+    }
+
+    /// Sees to it that no commit of a partition comes without notes after one, or after an earlier one, which is returned.
+    pub(crate) fn want_notes(&mut self, partition: PartitionId, after: SequenceNumber) -> SequenceNumber {
+        *self.noted.entry(partition).or_insert(after)
+    }
+
+    pub(crate) fn wants_notes(&self, partition: PartitionId) -> bool {
+        self.noted.contains_key(&partition)
     }
 
     /// Adds the newest commit and lets go of the oldest ones above the limit. They are returned, to be dropped where nobody

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use mainstay_core::{Epoch, Error, NodeId, Result, SequenceNumber, SetId};
+use mainstay_core::{Epoch, Error, ErrorKind, NodeId, PartitionId, Result, SequenceNumber, SetId};
 use mainstay_store::state::{Counts, MemoryStore, StateStore as _, WriteBatch};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -93,19 +93,24 @@ impl LocalSet {
         self.standing.subscribe()
     }
 
-    /// Applies batches as one, and what keeps objects behind them.
+    /// Applies batches as one, and what keeps objects behind them. `bare` is the partition that it is of, if it comes without
+    /// notes and must not if they are [wanted](LocalSet::want_notes).
     pub(crate) fn commit(
         &self,
         batches: &[WriteBatch],
         objects: ObjectPuts,
         epoch: Option<Epoch>,
+        bare: Option<PartitionId>,
     ) -> Result<SequenceNumber> {
         let bytes = batches.iter().map(WriteBatch::bytes).sum::<usize>();
         self.admit(epoch.unwrap_or(EPOCH), bytes + objects.iter().map(object_put_bytes).sum::<usize>())?;
         let mut kept = None;
-        let first = |number, objects: &[ObjectPut]| kept = self.keep(number, batches, objects);
+        let first = |number, objects: &[ObjectPut]| {
+            kept = self.keep(number, bare, batches, objects)?;
+            Ok(())
+        };
         let number = if batches.is_empty() {
-            self.store.append_objects(objects, first)
+            self.store.append_objects(objects, first)?
         } else {
             self.store.append(|number| batches.iter().flat_map(move |batch| batch.stamped(number)), objects, first)?
         };
@@ -113,12 +118,15 @@ impl LocalSet {
         Ok(SequenceNumber(number))
     }
 
-    /// [`commit`](LocalSet::commit) of one object.
-    pub(crate) fn put(&self, epoch: Epoch, put: ObjectPut) -> Result<SequenceNumber> {
+    /// [`commit`](LocalSet::commit) of one object without notes.
+    pub(crate) fn put(&self, partition: PartitionId, epoch: Epoch, put: ObjectPut) -> Result<SequenceNumber> {
         self.admit(epoch, object_put_bytes(&put))?;
         let mut kept = None;
-        let first = |number, put: &ObjectPut| kept = self.keep(number, &[], std::slice::from_ref(put));
-        let number = self.store.append_object(put, first);
+        let first = |number, put: &ObjectPut| {
+            kept = self.keep(number, Some(partition), &[], std::slice::from_ref(put))?;
+            Ok(())
+        };
+        let number = self.store.append_object(put, first)?;
         self.tell(kept);
         Ok(SequenceNumber(number))
     }
@@ -136,12 +144,27 @@ impl LocalSet {
     }
 
     /// Keeps a commit if somebody follows, before anybody else applies something, and returns what is forgotten for it.
+    /// Refuses one that is `bare` where notes are wanted.
     #[inline]
-    fn keep(&self, number: u64, batches: &[WriteBatch], objects: &[ObjectPut]) -> Option<Vec<Kept>> {
+    fn keep(
+        &self,
+        number: u64,
+        bare: Option<PartitionId>,
+        batches: &[WriteBatch],
+        objects: &[ObjectPut],
+    ) -> Result<Option<Vec<Kept>>> {
         if !self.followed.load(Ordering::Relaxed) {
-            return None;
+            return Ok(None);
         }
-        Some(self.history.lock().as_mut()?.push(SequenceNumber(number), batches, objects))
+        let mut history = self.history.lock();
+        let Some(history) = history.as_mut() else { return Ok(None) };
+        if let Some(partition) = bare.filter(|partition| history.wants_notes(*partition)) {
+            return Err(Error::new(
+                ErrorKind::Retry,
+                format!("somebody who follows partition {partition} wants notes: commit it again with them"),
+            ));
+        }
+        Ok(Some(history.push(SequenceNumber(number), batches, objects)))
     }
 
     /// Tells those who follow of a commit that was kept. What was forgotten for it is dropped here, where nothing is locked.
@@ -167,11 +190,32 @@ impl LocalSet {
                     self.id, after.0, last.0
                 )));
             }
-            self.followed.store(true, Ordering::Relaxed);
-            let mut history = self.history.lock();
-            let history = history.get_or_insert_with(|| History::after(last));
-            if after < history.before() { Err(too_old(self.id, after)) } else { Ok(()) }
+            self.with_history(
+                last,
+                |history| {
+                    if after < history.before() { Err(too_old(self.id, after)) } else { Ok(()) }
+                },
+            )
         })
+    }
+
+    /// Sees to it that no commit of a partition comes without notes any more, and returns the number after which that is so.
+    ///
+    /// # Errors
+    /// `Fatal` after the set has stopped.
+    pub(crate) fn want_notes(&self, partition: PartitionId) -> Result<SequenceNumber> {
+        self.check_running()?;
+        // Nothing is applied meanwhile, so that every commit was applied before or is looked at when it is.
+        Ok(self.store.at_mark(|mark| {
+            let last = SequenceNumber(mark.index);
+            self.with_history(last, |history| history.want_notes(partition, last))
+        }))
+    }
+
+    /// The history, which begins after the last commit if there is none. Nothing may be applied meanwhile.
+    fn with_history<T>(&self, last: SequenceNumber, use_it: impl FnOnce(&mut History) -> T) -> T {
+        self.followed.store(true, Ordering::Relaxed);
+        use_it(self.history.lock().get_or_insert_with(|| History::after(last)))
     }
 
     /// Waits for commits after a number and returns them, as many as `bytes_max` allows but at least one.

@@ -48,6 +48,7 @@ pub struct Batch {
     /// Of a partition of level none alone.
     objects: ObjectPuts,
     epoch: Option<Epoch>,
+    is_bare: bool,
 }
 
 impl fmt::Debug for Batch {
@@ -129,6 +130,13 @@ impl Batch {
         self
     }
 
+    /// Leaves out the notes that it would have, on level none: the commit is refused with `Retry` if they are
+    /// [wanted](Partition::want_notes) by then.
+    pub fn without_notes(&mut self) -> &mut Self {
+        self.is_bare = true;
+        self
+    }
+
     /// Commits only in this epoch: whoever read under one primary does not write under another.
     pub fn in_epoch(&mut self, epoch: Epoch) -> &mut Self {
         self.epoch = Some(epoch);
@@ -190,7 +198,14 @@ impl Partition {
 
     /// An empty batch for this partition.
     pub fn batch(&self) -> Batch {
-        Batch { set: self.set(), partition: self.id, writes: None, objects: ObjectPuts::new(), epoch: None }
+        Batch {
+            set: self.set(),
+            partition: self.id,
+            writes: None,
+            objects: ObjectPuts::new(),
+            epoch: None,
+            is_bare: false,
+        }
     }
 
     /// Commits a batch. When this returns, the commit is durable by the partition's level (on disk, or in memory, of a
@@ -219,7 +234,9 @@ impl Partition {
     pub fn commit_at_once(&self, batch: Batch) -> Result<SequenceNumber> {
         self.owns(&batch)?;
         match &self.backing {
-            Backing::Local(local) => local.commit(batch.writes.as_slice(), batch.objects, batch.epoch),
+            Backing::Local(local) => {
+                local.commit(batch.writes.as_slice(), batch.objects, batch.epoch, batch.is_bare.then_some(self.id))
+            }
             Backing::Replicated(_) => Err(self.takes_time()),
         }
     }
@@ -228,10 +245,10 @@ impl Partition {
     /// what most transactions in memory do.
     ///
     /// # Errors
-    /// As [`commit_at_once`](Partition::commit_at_once).
+    /// As [`commit_at_once`](Partition::commit_at_once) of a batch [without notes](Batch::without_notes).
     pub fn put_at_once(&self, epoch: Epoch, key: &[u8], object: Object) -> Result<SequenceNumber> {
         match &self.backing {
-            Backing::Local(local) => local.put(epoch, (Key::concat(&[&prefix(self.id), key]), object)),
+            Backing::Local(local) => local.put(self.id, epoch, (Key::concat(&[&prefix(self.id), key]), object)),
             Backing::Replicated(_) => Err(self.takes_time()),
         }
     }
@@ -272,7 +289,7 @@ impl Partition {
                     objects.extend(batch.objects);
                     writes.extend(batch.writes);
                 }
-                local.commit(&writes, objects, epoch)
+                local.commit(&writes, objects, epoch, None)
             }
             Backing::Replicated(replica) => {
                 let batches = batches.into_iter().map(Batch::into_writes).collect();
@@ -358,6 +375,23 @@ impl Partition {
                 Changes::of_log(self.id, inner.identity.set, inner.log.clone(), inner.progress.clone(), after)
             }
             Backing::Local(local) => Changes::of_local(self.id, local.clone(), after),
+        }
+    }
+
+    /// From now on no commit comes [without notes](Batch::without_notes) to this partition of level none, which keeps no log
+    /// that could be read later. Returns the number after which that is so, now or since it was first asked for. Those after
+    /// it can be [followed](Partition::changes), as far as they are kept.
+    ///
+    /// # Errors
+    /// `Invalid` on any other level; `Fatal` if the node has stopped.
+    pub fn want_notes(&self) -> Result<SequenceNumber> {
+        match &self.backing {
+            Backing::Local(local) => local.want_notes(self.id),
+            Backing::Replicated(_) => Err(Error::invalid(format!(
+                "partition {} is of level {}, where a log has all notes: leave them in",
+                self.id,
+                self.level()
+            ))),
         }
     }
 

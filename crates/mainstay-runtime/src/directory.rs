@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mainstay_core::partitioning::{PartitionKey, Partitioning};
 use mainstay_core::task::Scope;
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
-use mainstay_state::Partition;
+use mainstay_state::{Partition, StateOptions};
 use tokio::sync::watch;
 
 use crate::actor::Actor;
@@ -36,6 +36,7 @@ pub struct ServiceType {
     kind: ServiceKind,
     settings: ActorSettings,
     options: ActorOptions,
+    state: StateOptions,
     open: Open,
 }
 
@@ -74,6 +75,7 @@ impl ServiceType {
             kind: ServiceKind::Stateful,
             settings: ActorSettings::default(),
             options: ActorOptions::default(),
+            state: StateOptions::default(),
             open: |place| Box::pin(ServiceActivation::open::<T>(place)),
         })
     }
@@ -97,6 +99,7 @@ impl ServiceType {
             kind: ServiceKind::Actors,
             settings: ActorSettings::default(),
             options: ActorOptions::default(),
+            state: StateOptions::default(),
             open: |place| Box::pin(ActorActivation::<T>::open(place)),
         })
     }
@@ -109,6 +112,11 @@ impl ServiceType {
     /// The settings of its actors; without effect on a service.
     pub fn actor_settings_mut(&mut self) -> &mut ActorSettings {
         &mut self.settings
+    }
+
+    /// How its collections are kept; without effect on actors, which have none.
+    pub fn state_options_mut(&mut self) -> &mut StateOptions {
+        &mut self.state
     }
 
     /// What it consists of.
@@ -240,7 +248,8 @@ impl Directory {
                 let (slot, population, stop) = (slot.clone(), population.clone(), self.stop.subscribe());
                 let ledger = served.ledger.clone();
                 let post = Post { node, partition, slot, services, population, ledger, stop };
-                drop(self.scope.spawn(attend(post, service.open, service.options.clone(), service.settings.clone())));
+                let (options, settings) = (service.options.clone(), service.settings.clone());
+                drop(self.scope.spawn(attend(post, service.open, options, settings, service.state.clone())));
             }
         }
     }

@@ -57,6 +57,8 @@ pub use call::host::{ExclusiveHost, ExclusiveMethod, Host, Queued, SharedMethod,
 pub use call::proxy::{Offered, Proxy, SharedInterface};
 pub use directory::{Directory, ServiceKind, ServiceType, Serving};
 pub use interfaces::{Interfaces, OfferedInterface};
+/// How the collections of a service are kept; here for those who see services and no state.
+pub use mainstay_state::StateOptions;
 pub use provisions::{Provided, Provisions};
 pub use router::{Address, Route, Router, Services, Wanted};
 pub use service::context::ServiceContext;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use mainstay_core::time;
 use mainstay_core::{Epoch, NodeId};
-use mainstay_state::{Partition, Role, Standing};
+use mainstay_state::{Partition, Role, Standing, StateOptions};
 use tokio::sync::watch;
 
 use crate::actor::activation::ActorOptions;
@@ -29,7 +29,13 @@ pub(crate) struct Post {
 }
 
 /// Follows the role of a partition: its object is there while the partition is primary here.
-pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions, settings: ActorSettings) {
+pub(crate) async fn attend(
+    mut post: Post,
+    open: Open,
+    options: ActorOptions,
+    settings: ActorSettings,
+    state: StateOptions,
+) {
     let mut standing = post.partition.watch();
     // One for what cannot be opened, and one for what closes itself again and again.
     let (mut backoff, mut reopening) = (Backoff::new(), Backoff::new());
@@ -60,6 +66,7 @@ pub(crate) async fn attend(mut post: Post, open: Open, options: ActorOptions, se
                 services: post.services.clone(),
                 options: options.clone(),
                 settings: settings.clone(),
+                state: state.clone(),
                 population: post.population.clone(),
                 audience: post.slot.audience().clone(),
                 ledger: post.ledger.clone(),

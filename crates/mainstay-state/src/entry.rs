@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::contract::{Encodable, Limits, Unknown};
-use mainstay_core::time::{self, WallTime};
+use mainstay_core::time::WallTime;
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_replica::Object;
 use serde::Serialize;
@@ -190,12 +190,6 @@ impl Entry {
             Self::Plain { .. } => Ok(None),
             Self::Stored(stored) => Ok(stored.unknown.clone()),
         }
-    }
-
-    /// Whether it is there for those who read now.
-    pub(crate) fn is_live(&self) -> bool {
-        // Most entries never expire, and then nobody asks what time it is.
-        self.expires().is_none_or(|at| at > time::wall())
     }
 
     pub(crate) fn has_expired(&self, now: WallTime) -> bool {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use mainstay_core::time::{self, Duration, WallTime};
-use mainstay_core::{ErrorKind, Result, task};
+use mainstay_core::{ErrorKind, Result};
 use mainstay_replica::{Key, KeyRange, Order, Snapshot, prefix_successor};
 use tokio::sync::Notify;
 
@@ -58,7 +58,8 @@ pub(crate) fn resume(state: &StateManager, snapshot: &Snapshot) -> Result<()> {
 fn start(shared: &Arc<Shared>) {
     if !shared.expiry.running.swap(true, Ordering::AcqRel) {
         let running = Running(shared.expiry.clone());
-        task::spawn(run(Arc::downgrade(shared), running));
+        // Not with whoever has committed, who may end earlier.
+        shared.home.spawn(run(Arc::downgrade(shared), running));
     }
 }
 

@@ -33,6 +33,7 @@ mod entry;
 mod expiry;
 mod layout;
 mod lock;
+mod moment;
 mod writes;
 mod written;
 
@@ -41,7 +42,7 @@ pub mod planted;
 
 pub use attempt::Attempt;
 pub use collection::Collection;
-pub use concurrent_queue::{CAPACITY_DEFAULT, ConcurrentQueue};
+pub use concurrent_queue::{CAPACITY_DEFAULT, ConcurrentQueue, NoItem};
 pub use dictionary::{Change, Changed, Dictionary, Entries, Keys, Range, Watch};
 pub use gates::Gates;
 pub use lock::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, TransactionId, WaitsFor};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
+use mainstay_core::task::Home;
 use mainstay_core::{Epoch, Error, ErrorKind, Level, Result};
 use mainstay_replica::{Partition, Snapshot};
 
@@ -61,8 +62,11 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) gates: GateSet,
     pub(crate) options: StateOptions,
-    /// Level none keeps no log: whoever watches it asks for the old values to be carried along.
+    /// Commits carry along what they replace. On level none, which keeps no log, they do so from when somebody has watched; as
+    /// the partition says if it was asked for [notes](Partition::want_notes), and this is what is known of that here.
     pub(crate) history: AtomicBool,
+    /// Where that goes on which is left by those who called: it must not end with them.
+    pub(crate) home: Home,
     pub(crate) expiry: Arc<Expiry>,
     pub(crate) tenure: Arc<Tenure>,
     next_transaction: NextTransaction,
@@ -105,6 +109,7 @@ impl StateManager {
             gates: GateSet::load(&snapshot)?,
             is_local: partition.level() == Level::None,
             history: AtomicBool::new(partition.level() != Level::None),
+            home: Home::current(),
             expiry: Arc::default(),
             options,
             tenure: Tenure::new(claim, partition.level()),
@@ -128,7 +133,7 @@ impl StateManager {
     ///
     /// # Errors
     /// That of the body if it is not worth a retry, or the last one with the number of tries. `OutcomeUnknown` is never
-    /// tried again.
+    /// tried again, nor is a dequeue to which [no item](crate::NoItem) came.
     pub async fn transact<T, Body>(&self, body: impl FnMut(Attempt) -> Body) -> Result<T>
     where
         Body: Future<Output = Result<T>>,

@@ -10,8 +10,9 @@ pub const VALUE_BYTES_MAX: usize = 4 << 20;
 /// written over does not count.
 pub const TRANSACTION_BYTES_MAX: usize = 15 << 20;
 
-/// How a partition's state is kept.
-#[derive(Debug, Clone)]
+/// How a partition's state is kept. For a service these are settings, `state.lock_timeout` and so on, of its section of the
+/// configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StateOptions {
     /// How long an operation waits for its locks unless told otherwise.
@@ -33,7 +34,7 @@ impl Default for StateOptions {
 
 /// How often and for how long a transaction is tried again, with pauses that double and are shortened by chance so that
 /// those who met once do not meet again.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RetryOptions {
     /// How often it is tried at most.

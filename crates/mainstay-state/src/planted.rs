@@ -15,6 +15,8 @@ pub enum PlantedBug {
     ReleaseBeforeCommit,
     /// Reads keep no lock.
     ForgetSharedLocks,
+    /// Collections are shared beside those who have them alone.
+    ShareWhatIsBarred,
 }
 
 /// Plants a bug into everything that runs on this thread, or takes it away.

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use mainstay_core::{Error, ErrorKind, Result, SequenceNumber, contract};
+use mainstay_core::{Error, ErrorKind, Result, contract};
 use mainstay_replica::Snapshot;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -85,9 +85,6 @@ pub(crate) struct Known {
     /// [`LIVE`], [`GONE`], the transaction that has created it and has not ended, or with [`DROPPED`] the one that has
     /// dropped it and has not ended.
     life: AtomicU64,
-    /// On level none, the number after which every commit to it carries the values along that it replaces: somebody has
-    /// watched it since.
-    pub(crate) watched: OnceLock<SequenceNumber>,
 }
 
 /// No transaction has these numbers: they are counted from 1.
@@ -164,7 +161,6 @@ impl Registry {
             kind: record.kind,
             line: Line::default(),
             life: AtomicU64::new(life),
-            watched: OnceLock::new(),
         });
         // Those that were dropped are not asked for again.
         open.retain(|_, known| known.life.load(Ordering::Acquire) != GONE);

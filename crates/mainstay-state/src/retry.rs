@@ -1,3 +1,4 @@
+use std::error::Error as _;
 use std::future::Future;
 
 use mainstay_core::time::{self, Duration};
@@ -5,6 +6,7 @@ use mainstay_core::{Error, ErrorKind, Result, random};
 use rand::RngExt as _;
 
 use crate::attempt::{Attempt, Lent};
+use crate::concurrent_queue::NoItem;
 use crate::manager::StateManager;
 use crate::options::RetryOptions;
 
@@ -32,7 +34,7 @@ where
         };
         let error = match outcome {
             Ok(value) => return Ok(value),
-            Err(error) if !is_passing(error.kind()) => return Err(error),
+            Err(error) if !is_passing(&error) => return Err(error),
             Err(error) => error,
         };
         let pause = pause(options, tries);
@@ -58,8 +60,20 @@ fn kept() -> Error {
 }
 
 /// Whether the same transaction may succeed if it is tried again here.
-fn is_passing(kind: ErrorKind) -> bool {
-    matches!(kind, ErrorKind::Retry | ErrorKind::Timeout | ErrorKind::Overloaded)
+fn is_passing(error: &Error) -> bool {
+    // Who has waited for an item as long as it wanted to does not wait for it again.
+    matches!(error.kind(), ErrorKind::Retry | ErrorKind::Timeout | ErrorKind::Overloaded) && !is_no_item(error)
+}
+
+fn is_no_item(error: &Error) -> bool {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if cause.is::<NoItem>() {
+            return true;
+        }
+        source = cause.source();
+    }
+    false
 }
 
 /// Somewhere between half of what it may be and all of it.

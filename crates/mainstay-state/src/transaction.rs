@@ -12,6 +12,7 @@ use crate::expiry::Expires;
 use crate::layout::{self, CollectionId};
 use crate::lock::{LockMode, LockOwner, TransactionId};
 use crate::manager::Shared;
+use crate::moment::Moment;
 use crate::tenure::Tenure;
 use crate::writes::Writes;
 
@@ -23,7 +24,9 @@ pub struct Transaction {
     locks: LockOwner<Shared>,
     pub(crate) writes: Writes,
     /// What enumerations and counts see, taken by the first of them.
-    snapshot: Option<Box<(Snapshot, WallTime)>>,
+    snapshot: Option<Box<Snapshot>>,
+    /// By which entries have expired or not.
+    moment: Moment,
     /// What others are told when this has ended.
     pub(crate) endings: Vec<Box<dyn Ending>>,
     /// How long the next operation waits for its locks, if not as long as usual.
@@ -73,6 +76,7 @@ impl Transaction {
             locks: LockOwner::new(shared, id),
             writes: Writes::default(),
             snapshot: None,
+            moment: Moment::default(),
             endings: Vec::new(),
             next_limit: None,
             limit,
@@ -133,7 +137,7 @@ impl Transaction {
         let partition = self.shared().partition.clone();
         let mut batch = partition.batch();
         let underway = self.shared().tenure.begin_commit().ok_or_else(|| Tenure::refusal(&partition));
-        let filled = underway.and_then(|underway| self.fill(&mut batch).map(|()| underway));
+        let filled = underway.and_then(|underway| self.fill(&mut batch, true).map(|()| underway));
         #[cfg(feature = "planted-bugs")]
         if crate::planted::is_planted(crate::planted::PlantedBug::ReleaseBeforeCommit) {
             self.locks.release_all();
@@ -148,21 +152,33 @@ impl Transaction {
     fn commit_locally(&mut self) -> Result<SequenceNumber> {
         self.shared().check()?;
         let shared = self.locks.shared();
-        if !shared.keeps_history()
-            && let Some((key, object)) = self.writes.only_object()
-        {
-            return shared.partition.put_at_once(shared.epoch, key, object);
+        if !shared.keeps_history() {
+            let outcome = match self.writes.only_object() {
+                Some((key, object)) => shared.partition.put_at_once(shared.epoch, key, object),
+                None => self.commit_batch(false),
+            };
+            if !outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::Retry) {
+                return outcome;
+            }
+            // Somebody watches, since a moment ago or since before the state was opened.
+            self.shared().keep_history();
         }
+        self.commit_batch(true)
+    }
+
+    fn commit_batch(&mut self, history: bool) -> Result<SequenceNumber> {
         let mut batch = self.shared().partition.batch();
-        self.fill(&mut batch)?;
+        self.fill(&mut batch, history)?;
         self.shared().partition.commit_at_once(batch)
     }
 
-    /// Fills a batch with all that was written.
-    fn fill(&mut self, batch: &mut Batch) -> Result<()> {
-        let shared = self.locks.shared();
-        batch.in_epoch(shared.epoch);
-        self.writes.fill(batch, shared.keeps_history())
+    /// Fills a batch with all that was written, and with what it replaces for the `history`.
+    fn fill(&mut self, batch: &mut Batch, history: bool) -> Result<()> {
+        batch.in_epoch(self.shared().epoch);
+        if !history {
+            batch.without_notes();
+        }
+        self.writes.fill(batch, history, &self.moment)
     }
 
     /// Whether the store is to keep a value of so many bytes that is written now as it is, and not as bytes.
@@ -353,7 +369,7 @@ impl Transaction {
         let Some(raw) = shared.partition.get(key)? else { return Ok(None) };
         // Of what has expired nobody wants the value.
         let entry = Entry::decode::<V>(raw.clone()).or_else(|error| match Entry::opaque(raw) {
-            Ok(entry) if !entry.is_live() => Ok(entry),
+            Ok(entry) if !self.moment.is_live(&entry) => Ok(entry),
             _ => Err(error),
         })?;
         shared.cache.put(key.clone(), entry.clone());
@@ -391,18 +407,24 @@ impl Transaction {
         self.writes.put_record(key, record)
     }
 
-    /// The state that enumerations and counts of this transaction see, and the moment it was taken, by which entries
-    /// have expired or not.
+    /// The state that enumerations and counts of this transaction see, and the moment by which entries have expired or not.
     pub(crate) fn snapshot(&mut self) -> Result<(Snapshot, WallTime)> {
         self.check_usable()?;
-        match &self.snapshot {
-            Some(taken) => Ok(*taken.clone()),
+        let snapshot = match &self.snapshot {
+            Some(taken) => Snapshot::clone(taken),
             None => {
-                let taken = (self.shared().read()?, time::wall());
+                let taken = self.shared().read()?;
                 self.snapshot = Some(Box::new(taken.clone()));
-                Ok(taken)
+                taken
             }
-        }
+        };
+        Ok((snapshot, self.moment.get()))
+    }
+
+    /// Whether an entry is there for this transaction.
+    #[inline]
+    pub(crate) fn is_live(&self, entry: &Entry) -> bool {
+        self.moment.is_live(entry)
     }
 }
 

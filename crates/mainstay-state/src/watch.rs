@@ -41,28 +41,24 @@ pub(crate) enum RawChange {
 impl CollectionChanges {
     /// Follows what is committed after a number; from now on if there is none.
     pub(crate) async fn new(handle: &Handle, after: Option<SequenceNumber>) -> Result<Self> {
-        let state = StateManager { shared: handle.shared.clone() };
-        // That the collection is there, and on level none that nobody is about to commit who carries no old values along: whoever
-        // opens the first watch waits for them, and so does whoever opens another one meanwhile.
-        handle.shared.keep_history();
-        let watched = &handle.known.watched;
-        let newly = handle.shared.is_local && watched.get().is_none();
-        let mode = if newly { LockMode::Exclusive } else { LockMode::Shared };
-        let mut tx = state.begin();
-        handle.enter(&mut tx, mode).await?;
-        if newly {
-            // What level none has committed is known from its first follower on: there is one before the number is read, so
-            // that no commit of others comes in between. It makes no difference from where on.
-            _ = handle.shared.partition.changes(handle.shared.read()?.sequence_number());
+        let Handle { shared, .. } = handle;
+        // That the collection is there, and stays so until it is followed.
+        let mut tx = StateManager { shared: shared.clone() }.begin();
+        handle.enter(&mut tx, LockMode::Shared).await?;
+        if shared.is_local {
+            // Others of the set may be followed for longer, and then what came before is known, but not what it replaced.
+            let since = shared.partition.want_notes().map_err(|error| explain(handle, error))?;
+            shared.keep_history();
+            if after.is_some_and(|after| after < since) {
+                return Err(too_old(handle, after.unwrap_or(since)));
+            }
         }
-        let now = handle.shared.read()?.sequence_number();
-        let after = after.unwrap_or(now);
-        // Others of the set may be followed for longer, and then what came before is known, but not what it replaced.
-        if handle.shared.is_local && after < *watched.get_or_init(|| now) {
-            return Err(too_old(handle, after));
-        }
+        let after = match after {
+            Some(after) => after,
+            None => shared.read()?.sequence_number(),
+        };
+        let changes = shared.partition.changes(after).map_err(|error| explain(handle, error))?;
         drop(tx);
-        let changes = handle.shared.partition.changes(after).map_err(|error| explain(handle, error))?;
         let prefix = Bytes::copy_from_slice(&layout::entry_prefix(handle.known.id));
         let record = layout::registry(&handle.known.name);
         Ok(Self { handle: handle.clone(), changes, prefix, record, picked: None, dropped: false })

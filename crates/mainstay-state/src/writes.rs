@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::cache::ValueCache;
 use crate::entry::Entry;
 use crate::layout::{self, CollectionId};
+use crate::moment::Moment;
 use crate::options::TRANSACTION_BYTES_MAX;
 use crate::written::Written;
 
@@ -196,11 +197,12 @@ impl Writes {
         self.entries.range(&start, end.as_deref())
     }
 
-    /// Writes everything into a batch. With `history`, the values that are replaced go along for those who watch.
+    /// Writes everything into a batch. With `history`, the values that are replaced, and had not expired by the `moment` of the
+    /// transaction, go along for those who watch.
     ///
     /// # Errors
     /// As [`Entry::raw`].
-    pub(crate) fn fill(&mut self, batch: &mut Batch, history: bool) -> Result<()> {
+    pub(crate) fn fill(&mut self, batch: &mut Batch, history: bool, moment: &Moment) -> Result<()> {
         self.history = history;
         for collection in self.cleared() {
             for prefix in [layout::entry_prefix(*collection), layout::expiry_prefix(*collection)] {
@@ -224,7 +226,7 @@ impl Writes {
                 batch.delete(&layout::expiry(at, key));
             }
             // What had expired was there for nobody, and so nothing that could be replaced.
-            if let Some(old) = old.filter(|old| history && (new.is_none() || old.is_live())) {
+            if let Some(old) = old.filter(|old| history && (new.is_none() || moment.is_live(old))) {
                 batch.note(&old.raw()?);
             }
             match new {

@@ -3,14 +3,16 @@
 
 mod support;
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::error::Error as _;
 use std::sync::Arc;
 use std::task::Poll;
 
 use futures_util::poll;
 use mainstay_core::time::Duration;
 use mainstay_core::{ErrorKind, Level, task};
-use mainstay_state::{CAPACITY_DEFAULT, ConcurrentQueue, StateManager, Transaction, VALUE_BYTES_MAX};
+use mainstay_state::{CAPACITY_DEFAULT, ConcurrentQueue, NoItem, StateManager, Transaction, VALUE_BYTES_MAX};
 use support::{LEVELS, TestNode, on_every_level};
 
 type Jobs = ConcurrentQueue<u64>;
@@ -161,6 +163,67 @@ async fn a_wait_that_is_dropped_loses_neither_the_item_nor_the_wake_up() {
 }
 
 #[tokio::test]
+async fn a_wait_that_is_forgotten_keeps_nothing_when_its_transaction_goes_on_or_ends() {
+    on_every_level(async |state| {
+        let queue = jobs(&state).await.with_capacity(2);
+        let (mut a, mut b, mut c) = (state.begin(), state.begin(), state.begin());
+        // One of them is never served, the others are and never hear of it.
+        for tx in [&mut a, &mut b, &mut c] {
+            let mut forgotten = Box::pin(queue.dequeue(tx));
+            assert!(poll!(&mut forgotten).is_pending());
+            std::mem::forget(forgotten);
+        }
+        enqueue(&state, &queue, [1, 2]).await;
+        assert_eq!(queue.try_dequeue(&mut state.begin()).await.unwrap(), None, "both were granted");
+        // Their transactions are committed, go on, and are undone.
+        a.commit().await.unwrap();
+        assert_eq!(*queue.dequeue(b.within(Duration::ZERO)).await.unwrap(), 2);
+        drop((b, c));
+        assert_eq!(drain(&state, &queue).await, [1, 2]);
+
+        // So with room.
+        enqueue(&state, &queue, [3, 4]).await;
+        let mut tx = state.begin();
+        let mut forgotten = Box::pin(queue.enqueue(&mut tx, 5));
+        assert!(poll!(&mut forgotten).is_pending());
+        std::mem::forget(forgotten);
+        assert_eq!(drain(&state, &queue).await, [3, 4]);
+        drop(tx);
+        let mut tx = state.begin();
+        for item in [6, 7] {
+            queue.enqueue(tx.within(Duration::ZERO), item).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        assert_eq!(drain(&state, &queue).await, [6, 7]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_waited_for_an_item_or_wants_too_much_is_not_tried_again() {
+    let node = TestNode::start().await;
+    let state = node.state(Level::None).await;
+    let queue = jobs(&state).await.with_capacity(1);
+    let (start, tries) = (mainstay_core::time::now(), Cell::new(0));
+    let waited = state.transact(async |mut tx| {
+        tries.update(|tries| tries + 1);
+        queue.dequeue(tx.within(Duration::from_secs(1))).await
+    });
+    let error = waited.await.unwrap_err();
+    assert_eq!((error.kind(), tries.take(), start.elapsed()), (ErrorKind::Timeout, 1, Duration::from_secs(1)));
+    assert!(error.source().is_some_and(|source| source.is::<NoItem>()), "{error:?}");
+
+    let fills = state.transact(async |mut tx| {
+        tries.update(|tries| tries + 1);
+        queue.enqueue(&mut tx, 1).await?;
+        queue.enqueue(&mut tx, 2).await
+    });
+    let error = fills.await.unwrap_err();
+    assert_eq!((error.kind(), tries.take()), (ErrorKind::TooLarge, 1), "{error}");
+    node.host.stop().await;
+}
+
+#[tokio::test]
 async fn a_wait_can_be_woken_from_another_task() {
     let node = TestNode::start().await;
     for level in LEVELS {
@@ -303,7 +366,7 @@ async fn a_full_queue_says_so() {
     queue.enqueue(&mut tx, 1).await.unwrap();
     queue.enqueue(&mut tx, 2).await.unwrap();
     let error = queue.enqueue(&mut tx, 3).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Overloaded);
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
     assert!(error.to_string().starts_with(r#"one transaction would fill concurrent queue "jobs""#), "{error}");
     assert_eq!(dequeue(&mut tx, &queue).await, Some(1));
     queue.enqueue(&mut tx, 3).await.unwrap();
@@ -315,7 +378,7 @@ async fn a_full_queue_says_so() {
     queue.clear(&mut tx).await.unwrap();
     queue.enqueue(&mut tx, 4).await.unwrap();
     queue.enqueue(&mut tx, 5).await.unwrap();
-    assert_eq!(queue.enqueue(&mut tx, 6).await.unwrap_err().kind(), ErrorKind::Overloaded);
+    assert_eq!(queue.enqueue(&mut tx, 6).await.unwrap_err().kind(), ErrorKind::TooLarge);
     tx.commit().await.unwrap();
     let mut tx = state.begin();
     let error = queue.enqueue(tx.within(Duration::ZERO), 6).await.unwrap_err();
@@ -484,7 +547,7 @@ async fn bad_input_is_refused_and_changes_nothing() {
         tx.commit().await.unwrap();
         assert_eq!(queue.clone().with_capacity(0).capacity(), 0);
         let error = queue.clone().with_capacity(0).enqueue(&mut state.begin(), "x".into()).await.unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Overloaded);
+        assert_eq!(error.kind(), ErrorKind::TooLarge);
 
         let there = StateManager::open(node.partition(level, 8).await).await.unwrap();
         let mut tx = there.begin();

@@ -132,6 +132,42 @@ async fn what_has_expired_is_as_if_it_were_not_there() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_a_transaction_has_seen_does_not_expire_before_it_has_ended() {
+    with_ages(async |state, ages, _| {
+        let keys = ["compared", "counted", "read", "updated"];
+        // Nobody removes what is locked.
+        let mut holder = state.begin();
+        for key in keys {
+            set(&state, &ages, key, 1, Some(SECOND)).await;
+            ages.get(&mut holder, key).await.unwrap().unwrap();
+        }
+        let mut tx = state.begin();
+        assert_eq!(ages.get(&mut tx, "read").await.unwrap().as_deref(), Some(&1));
+        tokio::time::advance(2 * SECOND).await;
+        // All of it is as it was when the first was read.
+        assert_eq!(ages.get(&mut tx, "read").await.unwrap().as_deref(), Some(&1));
+        assert!(ages.contains(&mut tx, "read").await.unwrap());
+        assert_eq!(ages.len(&mut tx).await.unwrap(), 4);
+        assert_eq!(ages.all().keys(&mut tx).await.unwrap().collect::<Vec<_>>().await.unwrap().len(), 4);
+        drop(holder);
+        assert!(!ages.try_add(&mut tx, "counted".into(), 2).await.unwrap());
+        assert_eq!(ages.update(&mut tx, "updated", |age| *age += 1).await.unwrap().as_deref(), Some(&2));
+        assert!(ages.compare_and_set(&mut tx, "compared".into(), &1, 2).await.unwrap());
+        tx.commit().await.unwrap();
+        assert_eq!(seen(&state, &ages, &keys).await, ["compared"]);
+
+        // A count or an enumeration is a look as well.
+        set(&state, &ages, "counted", 1, Some(SECOND)).await;
+        let (mut holder, mut tx) = (state.begin(), state.begin());
+        ages.get(&mut holder, "counted").await.unwrap().unwrap();
+        assert_eq!(ages.len(&mut tx).await.unwrap(), 2);
+        tokio::time::advance(2 * SECOND).await;
+        assert_eq!(ages.get(&mut tx, "counted").await.unwrap().as_deref(), Some(&1));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_set_takes_the_time_away_and_an_update_keeps_it() {
     with_ages(async |state, ages, partition| {
         for key in ["alone", "compared", "kept", "replaced", "set", "undone"] {
@@ -168,7 +204,7 @@ async fn what_is_locked_is_removed_later() {
         ages.get(&mut holder, "locked").await.unwrap().unwrap();
         time::sleep(SECOND + SWEEP).await;
         assert_eq!(stored(&partition), (1, 1));
-        assert_eq!(ages.get(&mut holder, "locked").await.unwrap(), None, "not by who has locked it either");
+        assert!(ages.get(&mut holder, "locked").await.unwrap().is_some(), "who has seen it goes on seeing it");
         assert_eq!(ages.len(&mut state.begin()).await.unwrap(), 0);
         drop(holder);
         time::sleep(SWEEP).await;

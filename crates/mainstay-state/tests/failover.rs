@@ -1,11 +1,12 @@
 //! A partition whose primary changes while transactions are under way.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{ActorId, ErrorKind, Level, NodeId, PartitionId};
+use mainstay_core::{ActorId, ErrorKind, Level, NodeId, PartitionId, Result, SequenceNumber};
 use mainstay_replica::{
     Host, HostOptions, InProcessNetwork, KeyRange, Order, Partition, RealDisk, ReplicaOptions, Role,
 };
@@ -267,24 +268,93 @@ async fn what_expires_is_removed_after_the_same_primary_was_away() {
     cluster.stop().await;
 }
 
-#[tokio::test]
-async fn a_commit_that_is_dropped_where_no_runtime_is_keeps_its_locks_until_it_has_ended() {
+type Commit = Pin<Box<dyn Future<Output = Result<SequenceNumber>> + Send>>;
+
+/// Lets a commit, which cannot end, be begun and dropped somewhere, and returns what a reader of the same key is told then.
+async fn begun_and_dropped<F: Future<Output = ()>>(home: Scope, somewhere: impl FnOnce(Commit) -> F) -> ErrorKind {
     let cluster = Cluster::start_led_by_the_first().await;
     let partition = cluster.partition(0, Level::Volatile);
     until(&partition, Role::Primary).await;
-    let state = StateManager::open(partition.clone()).await.unwrap();
+    let state = home.enter(StateManager::open(partition.clone())).await.unwrap();
     let numbers: Dictionary<String, u64> = state.collection("numbers").await.unwrap();
     // So it cannot end before it is dropped.
     cluster.cut_off(0);
     let mut tx = state.begin();
     numbers.set(&mut tx, "a".into(), 1).await.unwrap();
-    let mut commit = Box::pin(tx.commit());
-    assert!(futures_util::poll!(&mut commit).is_pending());
-    std::thread::Builder::new().spawn(move || drop(commit)).unwrap().join().unwrap();
-    let error = numbers.get(state.begin().within(Duration::ZERO), "a").await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Timeout, "{error}");
+    somewhere(Box::pin(tx.commit())).await;
+    let told = numbers.get(state.begin().within(Duration::ZERO), "a").await.unwrap_err();
     // Nobody hears of its outcome but the state.
     state.closed().await;
     cluster.network.heal();
     cluster.stop().await;
+    told.kind()
+}
+
+fn begin(commit: &mut Commit) {
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(commit.as_mut().poll(&mut context).is_pending());
+}
+
+/// Runs something on a thread that is of no runtime.
+fn apart(work: impl FnOnce() + Send + 'static) {
+    std::thread::Builder::new().spawn(work).unwrap().join().unwrap();
+}
+
+#[tokio::test]
+async fn a_commit_that_is_dropped_where_no_runtime_is_keeps_its_locks_until_it_has_ended() {
+    let dropped = begun_and_dropped(Scope::new(), async |mut commit| {
+        begin(&mut commit);
+        apart(move || drop(commit));
+    });
+    assert_eq!(dropped.await, ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn a_commit_that_was_begun_where_no_runtime_is_keeps_its_locks_when_it_is_dropped() {
+    let dropped = begun_and_dropped(Scope::new(), async |mut commit| {
+        apart(move || begin(&mut commit));
+    });
+    assert_eq!(dropped.await, ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn a_commit_keeps_its_locks_when_the_runtime_ends_that_it_was_begun_on() {
+    let dropped = begun_and_dropped(Scope::new(), async |mut commit| {
+        apart(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { begin(&mut commit) });
+            drop(runtime);
+        });
+    });
+    assert_eq!(dropped.await, ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn a_commit_keeps_its_locks_when_the_task_is_stopped_that_waits_for_it() {
+    let dropped = begun_and_dropped(Scope::new(), async |mut commit| {
+        let scope = Scope::new();
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        drop(scope.spawn(async move {
+            begin(&mut commit);
+            begun.send(()).unwrap();
+            commit.await
+        }));
+        has_begun.await.unwrap();
+        scope.stop();
+        scope.ended().await;
+    });
+    assert_eq!(dropped.await, ErrorKind::Timeout);
+}
+
+#[tokio::test]
+async fn a_commit_that_nobody_can_wait_for_closes_the_state_before_its_locks_are_released() {
+    let home = Scope::new();
+    let dropped = begun_and_dropped(home.clone(), async |mut commit| {
+        begin(&mut commit);
+        home.stop();
+        drop(commit);
+        home.ended().await;
+    });
+    let told = dropped.await;
+    assert!(matches!(told, ErrorKind::NotPrimary { .. }), "{told:?}");
 }

@@ -48,6 +48,11 @@ fn reads_without_locks_are_found() {
 }
 
 #[test]
+fn a_collection_that_is_shared_while_somebody_clears_it_is_found() {
+    expect_found(PlantedBug::ShareWhatIsBarred, Level::None);
+}
+
+#[test]
 fn without_a_bug_the_same_seeds_are_clean() {
     for level in support::LEVELS {
         assert_eq!(first_objection(None, level, CLEAN_SEEDS), None);

@@ -234,7 +234,9 @@ async fn concurrent(
                     open.own.push_back(item);
                     open.used = true;
                 } else {
-                    prop_assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Overloaded);
+                    let alone = open.growth() >= CAPACITY;
+                    let refused = if alone { ErrorKind::TooLarge } else { ErrorKind::Overloaded };
+                    prop_assert_eq!(outcome.unwrap_err().kind(), refused);
                 }
             }
             // Both ways to dequeue, in turn.

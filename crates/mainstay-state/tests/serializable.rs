@@ -11,6 +11,7 @@ use support::LEVELS;
 use workload::{Event, Recorded, Seen, check, run, run_on_threads, seeds};
 
 const SEEDS: u64 = 150;
+const SEEDS_ON_THREADS: u64 = 20;
 const TRANSACTIONS_ON_THREADS: u32 = 40;
 
 fn expect_serializable(seed: u64, level: Level, history: &[Recorded]) {
@@ -44,8 +45,10 @@ fn transactions_on_the_persisted_level_are_serializable() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn transactions_on_many_threads_are_serializable_in_the_order_of_their_numbers() {
-    for seed in seeds(2) {
-        for level in LEVELS {
+    for seed in seeds(SEEDS_ON_THREADS) {
+        // Where a commit takes no time, threads meet at other places in each run.
+        let levels: &[Level] = if seed <= 2 { &LEVELS } else { &[Level::None] };
+        for &level in levels {
             expect_serializable(seed, level, &run_on_threads(seed, level, TRANSACTIONS_ON_THREADS).await);
         }
     }

@@ -97,40 +97,101 @@ async fn who_was_away_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn whoever_opens_a_watch_while_the_first_waits_waits_too() {
+async fn a_watch_waits_for_no_transaction_not_even_ones_own() {
+    on_every_level(async |state| {
+        let ages = ages(&state).await;
+        set(&state, &ages, "anna", 1).await;
+        let mut other = state.begin();
+        ages.set(&mut other, "bert".into(), 1).await.unwrap();
+        let mut tx = state.begin();
+        assert_eq!(ages.len(&mut tx).await.unwrap(), 1);
+        let number = tx.snapshot_number().unwrap();
+        ages.set(&mut tx, "anna".into(), 2).await.unwrap();
+        let mut watches = [ages.watch_after(number).await.unwrap(), ages.watch().await.unwrap()];
+        // What was begun before the first of them was there tells what it has replaced.
+        tx.commit().await.unwrap();
+        other.commit().await.unwrap();
+        for watch in &mut watches {
+            assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", Some(1), 2)]);
+            assert_eq!(watch.next().await.unwrap().changes, [was_set("bert", None, 1)]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_watch_of_what_is_being_dropped_changes_nothing() {
     let node = TestNode::start_small().await;
     let state = node.state(Level::None).await;
     let ages = ages(&state).await;
-    set(&state, &ages, "anna", 1).await;
     let mut tx = state.begin();
-    ages.set(&mut tx, "anna".into(), 2).await.unwrap();
+    state.drop_collection(&mut tx, "ages").await.unwrap();
+    assert!(futures_util::poll!(&mut Box::pin(ages.watch())).is_pending());
+    tx.abort();
+    // Nobody watches, so that nothing of it can be known later.
+    let first = set(&state, &ages, "anna", 1).await;
+    set(&state, &ages, "anna", 2).await;
+    assert_eq!(ages.watch_after(first).await.unwrap_err().kind(), ErrorKind::TooOld);
+}
 
-    // Neither is to see a commit that may carry no old values along.
-    let (mut first, mut second) = (Box::pin(ages.watch()), Box::pin(ages.watch()));
-    assert!(futures_util::poll!(&mut first).is_pending());
-    assert!(futures_util::poll!(&mut second).is_pending());
-    tx.commit().await.unwrap();
-    let (mut first, mut second) = (first.await.unwrap(), second.await.unwrap());
-    set(&state, &ages, "anna", 3).await;
-    for watch in [&mut first, &mut second] {
-        assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", Some(2), 3)]);
+#[tokio::test]
+async fn what_was_watched_can_be_followed_after_the_state_was_opened_again() {
+    let node = TestNode::start_small().await;
+    let state = node.state(Level::None).await;
+    let number = ages(&state).await.watch().await.unwrap().position();
+    state.close().await;
+    drop(state);
+    let state = node.state(Level::None).await;
+    let ages = ages(&state).await;
+    for value in 1..4 {
+        set(&state, &ages, "anna", value).await;
     }
+    let mut watch = ages.watch_after(number).await.unwrap();
+    for value in 1..4 {
+        let old = (value > 1).then_some(value - 1);
+        assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", old, value)]);
+    }
+}
 
-    // That of another collection does not wait for those of this one, but for its own.
-    let others: Ages = state.collection("others").await.unwrap();
-    let mut tx = state.begin();
-    others.set(&mut tx, "anna".into(), 1).await.unwrap();
-    let mut other_watch = Box::pin(others.watch());
-    assert!(futures_util::poll!(&mut other_watch).is_pending());
-    tx.commit().await.unwrap();
-    other_watch.await.unwrap();
-
-    // Once there is a watch, another one waits for nobody.
-    let mut tx = state.begin();
-    ages.set(&mut tx, "anna".into(), 4).await.unwrap();
-    let mut third = ages.watch().await.unwrap();
-    tx.commit().await.unwrap();
-    assert_eq!(third.next().await.unwrap().changes, [was_set("anna", Some(3), 4)]);
+/// The first watch of a partition of level none, while transactions of it are committed all the time.
+#[test]
+fn the_first_watch_misses_no_old_value_of_those_who_commit() {
+    const WRITERS: u32 = 3;
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let node = TestNode::start_small().await;
+        for id in 0..200 {
+            let state = StateManager::open(node.partition(Level::None, id).await).await.unwrap();
+            let ages = ages(&state).await;
+            for writer in 0..WRITERS {
+                set(&state, &ages, &writer.to_string(), 1).await;
+            }
+            let busy = Arc::new(AtomicBool::new(true));
+            let writers: Vec<_> = (0..WRITERS)
+                .map(|writer| {
+                    let (state, ages, busy) = (state.clone(), ages.clone(), busy.clone());
+                    tokio::spawn(async move {
+                        let mut last = 1;
+                        while busy.load(Ordering::Relaxed) {
+                            last += 1;
+                            set(&state, &ages, &writer.to_string(), last).await;
+                        }
+                    })
+                })
+                .collect();
+            let mut watch = ages.watch().await.unwrap();
+            for _ in 0..20 {
+                for change in watch.next().await.unwrap().changes {
+                    let Change::Set { old, new, .. } = change else { panic!("only sets") };
+                    assert_eq!(old.as_deref(), Some(&(*new - 1)));
+                }
+            }
+            busy.store(false, Ordering::Relaxed);
+            for writer in writers {
+                writer.await.unwrap();
+            }
+        }
+    });
 }
 
 /// Two partitions of level none that share a set, which is followed because somebody watches the first.

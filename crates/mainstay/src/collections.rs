@@ -4,7 +4,7 @@ pub use mainstay_state::{Attempt, StateManager, StateOptions, Transaction, Trans
 
 pub use mainstay_state::{Change, Changed, Dictionary, Entries, Keys, Range, Watch};
 pub use mainstay_state::{Collection, CollectionInfo, CollectionKind, Gates};
-pub use mainstay_state::{ConcurrentQueue, Items, Queue, QueueChange, QueueChanged, QueueWatch};
+pub use mainstay_state::{ConcurrentQueue, Items, NoItem, Queue, QueueChange, QueueChanged, QueueWatch};
 
 pub use mainstay_state::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, WaitsFor};
 

@@ -2,8 +2,9 @@ use super::actor_keys::ACTOR_KEYS;
 use super::form::Raw;
 use super::origin::Origin;
 use super::placement::PLACEMENT_KEYS;
+use super::state_keys::STATE_KEYS;
 
-/// The section for all actor types.
+/// The section for all services and actor types.
 pub(crate) const DEFAULTS: &str = "defaults";
 
 /// The sections of single services and actor types.
@@ -13,7 +14,7 @@ pub(crate) const SERVICES: &str = "services";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Scope {
     Node,
-    /// All actor types.
+    /// All services and actor types.
     Defaults,
     /// The service or actor type of this name.
     Service(String),
@@ -73,6 +74,7 @@ fn split(key: &str) -> (Scope, &str) {
     };
     // Names of services may have dots, so the key is found from the end.
     let known = PLACEMENT_KEYS.into_iter().chain(ACTOR_KEYS.iter().map(|key| key.name));
+    let known = known.chain(STATE_KEYS.iter().map(|key| key.name));
     let ends = known.filter_map(|known| rest.strip_suffix(known)?.strip_suffix('.').map(|name| (name, known)));
     let found = ends.min_by_key(|(name, _)| name.len());
     let (name, key) = found.or_else(|| rest.split_once('.')).unwrap_or((rest, ""));
@@ -88,6 +90,7 @@ fn a_key_is_split_at_its_section_and_its_service() {
         ("defaults.mailbox", Scope::Defaults, "mailbox"),
         ("services.Counter.mailbox", service("Counter"), "mailbox"),
         ("services.shop.Cart.replicas.min", service("shop.Cart"), "replicas.min"),
+        ("services.shop.state.lock_timeout", service("shop"), "state.lock_timeout"),
         ("services.Counter.mailbx", service("Counter"), "mailbx"),
         ("services.Counter", service("Counter"), ""),
     ] {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use mainstay_core::partitioning::Partitioning;
 use mainstay_core::{Level, Result};
 use mainstay_replica::HostOptions;
-use mainstay_runtime::ActorSettings;
+use mainstay_runtime::{ActorSettings, StateOptions};
 
 use super::assignment::{Scope, file_key};
 use super::node_keys::NodeDraft;
@@ -60,6 +60,8 @@ pub struct ServiceSettings {
     pub replicas: Replicas,
     /// How its actors behave; `None` for a service, which has none.
     pub actor: Option<ActorSettings>,
+    /// How its collections are kept; `None` for an actor type, which has none.
+    pub state: Option<StateOptions>,
 }
 
 impl Settings {
@@ -133,7 +135,7 @@ impl Settings {
         self.services.get(name)
     }
 
-    /// Every effective value: those of the node, the defaults of actors, then each service.
+    /// Every effective value: those of the node, the defaults of actors and services, then each service.
     pub fn entries(&self) -> &[Setting] {
         &self.entries
     }

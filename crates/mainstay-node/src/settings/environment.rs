@@ -8,6 +8,7 @@ use super::nearest::nearest;
 use super::node_keys::NODE_KEYS;
 use super::origin::Origin;
 use super::placement::{REPLICAS_MIN, REPLICAS_TARGET};
+use super::state_keys::STATE_KEYS;
 
 /// What the names of variables start with. The key follows in capitals, with underscores for dots: `admin.address` is
 /// `MAINSTAY_ADMIN_ADDRESS`.
@@ -61,7 +62,8 @@ impl Environment {
 /// The variables that mean something, with their keys.
 fn known() -> impl Iterator<Item = (String, Scope, &'static str)> {
     let node = NODE_KEYS.iter().map(|key| (Scope::Node, key.name));
-    let defaults = ACTOR_KEYS.iter().map(|key| key.name).chain([REPLICAS_MIN, REPLICAS_TARGET]);
+    let defaults = ACTOR_KEYS.iter().map(|key| key.name).chain(STATE_KEYS.iter().map(|key| key.name));
+    let defaults = defaults.chain([REPLICAS_MIN, REPLICAS_TARGET]);
     let all = node.chain(defaults.map(|key| (Scope::Defaults, key)));
     all.map(|(scope, key)| (variable(&scope, key), scope, key))
 }

@@ -1,6 +1,6 @@
 //! What can be set, and where each effective value comes from.
 //!
-//! One description of every setting (`Key`, in the tables of `node_keys` and `actor_keys`) serves the file, the environment, the
+//! One description of every setting (`Key`, in the tables of `node_keys`, `actor_keys` and `state_keys`) serves the file, the environment, the
 //! builder, what is printed and the guide. The path of a value: `file` and `environment` turn what they find into
 //! `Assignment`s → `Surroundings` lay them over each other, the later over the earlier, each checked by its key →
 //! [`Settings`] has the effective values with their [`Origin`]s. Anything wrong is a `Problem` that names its place, and with
@@ -17,6 +17,7 @@ mod actor_keys;
 mod key;
 mod node_keys;
 mod placement;
+mod state_keys;
 
 mod assignment;
 mod environment;

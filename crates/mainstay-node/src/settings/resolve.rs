@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mainstay_core::partitioning::Partitioning;
 use mainstay_core::{Level, Result};
-use mainstay_runtime::ActorSettings;
+use mainstay_runtime::{ActorSettings, StateOptions};
 
 use super::actor_keys::ACTOR_KEYS;
 use super::assignment::{Assignment, SERVICES, Scope};
@@ -16,12 +16,13 @@ use super::node_keys::{NODE_KEYS, NodeDraft};
 use super::origin::Origin;
 use super::placement::{PARTITIONS, PERSISTENCE, REPLICAS_MIN, REPLICAS_TARGET};
 use super::problem::{Problem, refusal};
+use super::state_keys::{STATE_KEYS, is_state_key};
 use super::value::Value;
 
 mod layered;
 mod service;
 
-use layered::{Layered, unknown};
+use layered::Layered;
 use service::{ReplicaWishes, foreign_service, service};
 
 /// A service or actor type as its code declares it.
@@ -104,12 +105,13 @@ impl Surroundings {
 
         let mut node = Layered::new(NODE_KEYS, NodeDraft::default());
         let mut actors = Layered::new(ACTOR_KEYS, ActorSettings::default());
+        let mut states = Layered::new(STATE_KEYS, StateOptions::default());
         let mut replicas = ReplicaWishes::default();
         let mut services: BTreeMap<String, Vec<Assignment>> = BTreeMap::new();
         let mut take = |assignment: Assignment, node: &mut Layered<NodeDraft>, actors: &mut Layered<ActorSettings>| {
             let taken = match &assignment.scope {
                 Scope::Node => node.assign(&assignment, &[super::assignment::DEFAULTS, SERVICES]),
-                Scope::Defaults => default(&assignment, actors, &mut replicas),
+                Scope::Defaults => default(&assignment, actors, &mut states, &mut replicas),
                 Scope::Service(name) => {
                     services.entry(name.clone()).or_default().push(assignment);
                     Ok(())
@@ -133,13 +135,15 @@ impl Surroundings {
 
         let mut entries = node.entries(&Scope::Node);
         entries.extend(actors.entries(&Scope::Defaults));
+        entries.extend(states.entries(&Scope::Defaults));
         entries.extend(replicas.entries(&Scope::Defaults));
+        let defaults = Defaults { actors, states, replicas };
         let mut effective = BTreeMap::new();
         match knowledge {
             Knowledge::Types(types) => {
                 for declared in &types {
                     let wishes = services.remove(&declared.name).unwrap_or_default();
-                    let (settings, shown) = service(declared, &wishes, &actors, &replicas, &mut problems);
+                    let (settings, shown) = service(declared, &wishes, &defaults, &mut problems);
                     entries.extend(shown);
                     effective.insert(declared.name.clone(), settings);
                 }
@@ -165,10 +169,18 @@ impl Surroundings {
     }
 }
 
-/// Takes what is said for all actor types.
+/// What is said for all types.
+struct Defaults {
+    actors: Layered<ActorSettings>,
+    states: Layered<StateOptions>,
+    replicas: ReplicaWishes,
+}
+
+/// Takes what is said for all types.
 fn default(
     assignment: &Assignment,
     actors: &mut Layered<ActorSettings>,
+    states: &mut Layered<StateOptions>,
     replicas: &mut ReplicaWishes,
 ) -> Result<(), Problem> {
     match assignment.key.as_str() {
@@ -182,7 +194,11 @@ fn default(
             ),
         }),
         REPLICAS_MIN | REPLICAS_TARGET => replicas.take(assignment),
-        _ => actors.assign(assignment, &[REPLICAS_MIN, REPLICAS_TARGET]),
+        key if is_state_key(key) => states.assign(assignment, &[]),
+        _ => {
+            let others: Vec<_> = states.names().chain([REPLICAS_MIN, REPLICAS_TARGET]).collect();
+            actors.assign(assignment, &others)
+        }
     }
 }
 

@@ -72,11 +72,39 @@ fn without_anything_everything_is_a_default_or_said_by_code() {
         ("services.Busy.mailbox", "16 from attribute"),
         ("services.Shop.partitions", "named(\"eu\", \"us\") from attribute"),
         ("services.Shop.mailbox", "no services.Shop.mailbox"),
+        ("defaults.state.lock_timeout", "\"4s\" from default"),
+        ("services.Shop.state.cache_bytes_max", "\"16MiB\" from default"),
+        ("services.Shop.state.retry.tries_max", "10 from default"),
+        ("services.Counter.state.lock_timeout", "no services.Counter.state.lock_timeout"),
     ] {
         assert_eq!(shown(&settings, key), expected, "{key}");
     }
     assert_eq!(settings.service("Busy").unwrap().actor.as_ref().unwrap().mailbox, 16);
     assert_eq!(settings.service("Shop").unwrap().actor, None);
+    assert_eq!(settings.service("Shop").unwrap().state, Some(mainstay_runtime::StateOptions::default()));
+    assert_eq!(settings.service("Busy").unwrap().state, None);
+}
+
+#[test]
+fn how_collections_are_kept_is_set_for_services() {
+    let file = "[defaults.state]\nlock_timeout = \"1s\"\nretry.tries_max = 3\n\
+                [services.Shop.state]\ncache_bytes_max = \"64MiB\"\nretry.tries_max = 5";
+    let steps = vec![set("services.Shop.state.retry.pause_max", "2s")];
+    let settings = resolved(file, &[("MAINSTAY_DEFAULTS_STATE_RETRY_TIME_MAX", "9s")], steps).unwrap();
+    for (key, expected) in [
+        ("defaults.state.retry.tries_max", "3 from mainstay.toml:3"),
+        ("services.Shop.state.lock_timeout", "\"1s\" from mainstay.toml:2"),
+        ("services.Shop.state.cache_bytes_max", "\"64MiB\" from mainstay.toml:5"),
+        ("services.Shop.state.retry.tries_max", "5 from mainstay.toml:6"),
+        ("services.Shop.state.retry.time_max", "\"9s\" from environment MAINSTAY_DEFAULTS_STATE_RETRY_TIME_MAX"),
+        ("services.Shop.state.retry.pause_max", "\"2s\" from builder"),
+        ("services.Shop.state.retry.pause_first", "\"4ms\" from default"),
+    ] {
+        assert_eq!(shown(&settings, key), expected, "{key}");
+    }
+    let state = settings.service("Shop").unwrap().state.clone().unwrap();
+    assert_eq!((state.lock_timeout, state.cache_bytes), (Duration::from_secs(1), 64 << 20));
+    assert_eq!((state.retry.tries_max, state.retry.time_max.as_secs()), (5, 9));
 }
 
 #[test]
@@ -198,6 +226,23 @@ fn a_mistake_is_named_with_its_place_and_what_is_allowed() {
             "[services.Shop]\nmailbox = 3",
             "mainstay.toml:2: services.Shop.mailbox is a setting of actors, and Shop is a service: remove it",
         ),
+        (
+            "[services.Counter]\nstate.lock_timeout = \"1s\"",
+            "mainstay.toml:2: services.Counter.state.lock_timeout is a setting of services, and Counter is an actor type: remove it",
+        ),
+        (
+            "state.lock_timeout = \"1s\"",
+            "mainstay.toml:1: state.lock_timeout is a setting of services: write it below [defaults] or [services.NAME]",
+        ),
+        (
+            "[services.Shop]\nstate.lock_timeot = \"1s\"",
+            "unknown key \"services.Shop.state.lock_timeot\": did you mean \"state.lock_timeout\"?",
+        ),
+        (
+            "[defaults]\nstate.lock_timeot = \"1s\"",
+            "unknown key \"defaults.state.lock_timeot\": did you mean \"state.lock_timeout\"?",
+        ),
+        ("[services.Shop]\nstate.lock_timeout = \"2h\"", "services.Shop.state.lock_timeout is \"2h\": give a duration"),
         (
             "[services.Shop]\npartitions = 3",
             "mainstay.toml:2: services.Shop.partitions is a number, and the code of Shop cuts it as named(\"eu\", \"us\")",
@@ -349,6 +394,8 @@ fn without_types_services_are_shown_as_the_file_has_them() {
     };
     let settings =
         of("[services.Any]\nmailbox = 5\npersistence = \"volatile\"\npartitions = 20\n[services.Empty]").unwrap();
+    let state = of("[services.Any]\nstate.lock_timeout = \"1s\"").unwrap();
+    assert_eq!(shown(&state, "services.Any.state.lock_timeout"), "\"1s\" from mainstay.toml:2");
     assert_eq!(shown(&settings, "services.Any.mailbox"), "5 from mainstay.toml:2");
     assert_eq!(shown(&settings, "services.Any.partitions"), "20 from mainstay.toml:4");
     assert_eq!(settings.entries().iter().filter(|entry| entry.key.starts_with("services.")).count(), 3);

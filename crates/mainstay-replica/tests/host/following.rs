@@ -277,6 +277,39 @@ async fn an_object_that_is_put_at_once_is_a_commit_like_any_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn nothing_comes_without_notes_after_they_are_wanted() {
+    let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
+    let partition = process.host.partition(Level::None, PartitionId(3));
+    let mut others = (4..).map(|id| process.host.partition(Level::None, PartitionId(id)));
+    let other = others.find(|other| other.set() == partition.set()).unwrap();
+    let commit = |partition: &Partition, is_bare| {
+        let mut batch = partition.batch();
+        batch.put(b"key", b"1");
+        if is_bare {
+            batch.without_notes();
+        }
+        partition.commit_at_once(batch)
+    };
+    let put = |partition: &Partition| {
+        let object = Object { value: Arc::new("one"), head: 9, len: 5 };
+        partition.put_at_once(partition.check().unwrap(), b"key", object)
+    };
+    let last = commit(&partition, true).unwrap();
+    assert_eq!(partition.want_notes().unwrap(), last);
+    for refused in [commit(&partition, true).unwrap_err(), put(&partition).unwrap_err()] {
+        assert_eq!(refused.kind(), ErrorKind::Retry, "{refused}");
+    }
+    // Nobody wants them of the other one, and what was refused is not there.
+    let others = [commit(&other, true).unwrap(), put(&other).unwrap()];
+    assert_eq!(others, [1, 2].map(|more| SequenceNumber(last.0 + more)));
+    let noted = commit(&partition, false).unwrap();
+    assert_eq!(partition.want_notes().unwrap(), last, "since it was first asked for");
+    assert_eq!(partition.changes(last).unwrap().next().await.unwrap().sequence_number, noted);
+    let volatile = process.host.partition(Level::Volatile, PartitionId(3));
+    assert_eq!(volatile.want_notes().unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_stop_ends_all_followers() {
     let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
     let partitions = LEVELS.map(|level| process.host.partition(level, PartitionId(3)));

@@ -76,7 +76,7 @@ pub(crate) struct HallCore {
 
 impl HallCore {
     pub(crate) fn new(place: Place, store: ActorStore, scope: Scope, is_remindable: bool) -> Self {
-        let Place { address, partition, epoch, services, options, settings, population, audience, ledger } = place;
+        let Place { address, partition, epoch, services, options, settings, population, audience, ledger, .. } = place;
         let (level, commit_bytes_max) = (partition.level(), partition.commit_bytes_max());
         let ActorOptions { overlap, faults } = options;
         let store = ArcSwapOption::from_pointee(store);

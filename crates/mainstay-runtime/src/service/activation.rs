@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mainstay_core::task::{JoinHandle, Scope};
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Epoch, Error, ErrorKind, Result};
-use mainstay_state::{Closing, Partition, StateManager};
+use mainstay_state::{Closing, Partition, StateManager, StateOptions};
 
 use crate::actor::activation::ActorOptions;
 use crate::actor::event::audience::Audience;
@@ -72,6 +72,8 @@ pub(crate) struct Place {
     pub(crate) options: ActorOptions,
     /// Their settings.
     pub(crate) settings: ActorSettings,
+    /// How its collections are kept, if it is a service.
+    pub(crate) state: StateOptions,
     /// All of them on this node, if it consists of actors.
     pub(crate) population: Arc<Population>,
     /// Who listens to what actors publish there.
@@ -83,11 +85,11 @@ pub(crate) struct Place {
 impl ServiceActivation {
     /// Opens the state and makes the object from it.
     pub(crate) async fn open<T: Service>(place: Place) -> Result<Box<dyn Activation>> {
-        let Place { address, partition, epoch, services, .. } = place;
+        let Place { address, partition, epoch, services, state, .. } = place;
         let (context, cancellation) = ServiceContext::new(address.clone(), partition.level(), epoch, services);
         let scope = Scope::new();
         let tasks = Tasks(scope.clone());
-        let (object, closing) = scope.enter(catching("opening", make::<T>(&partition, &context))).await?;
+        let (object, closing) = scope.enter(catching("opening", make::<T>(&partition, state, &context))).await?;
         if partition.check()? != epoch {
             closing.close().await;
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
@@ -136,8 +138,12 @@ impl Activation for ServiceActivation {
     }
 }
 
-async fn make<T: Service>(partition: &Partition, context: &ServiceContext) -> Result<(T, Closing)> {
-    let state = StateManager::open(partition.clone()).await?;
+async fn make<T: Service>(
+    partition: &Partition,
+    options: StateOptions,
+    context: &ServiceContext,
+) -> Result<(T, Closing)> {
+    let state = StateManager::open_with(partition.clone(), options).await?;
     let made = async {
         let mut transaction = state.begin();
         let object = T::open(&mut Opening { state: &state, transaction: &mut transaction, context }).await?;

@@ -15,7 +15,7 @@ impl Opening<'_> {
     /// Opens a collection, creating it if it is not there.
     ///
     /// # Errors
-    /// `Invalid` if a collection of that name and another type is there.
+    /// `Conflict` if a collection of that name and another type is there, `Invalid` for a name that cannot be one.
     pub async fn collection<C: Collection>(&mut self, name: &str) -> Result<C> {
         C::open(self.state, self.transaction, name).await
     }

@@ -13,6 +13,10 @@ use crate::queue::{self, Ask, Granted, Turn, Wait};
 use crate::registry::CollectionKind;
 use crate::transaction::Transaction;
 
+mod no_item;
+
+pub use no_item::NoItem;
+
 /// How many items a [`ConcurrentQueue`] holds at most unless told otherwise. Nobody works on a million things at once:
 /// where so many wait, consumers have fallen behind, and producers should hear of it.
 pub const CAPACITY_DEFAULT: u64 = 1_000_000;
@@ -98,9 +102,9 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
     /// an item has room for another one.
     ///
     /// # Errors
-    /// `Overloaded` if there was no room within the time limit, or this transaction alone would fill the queue;
-    /// `TooLarge` for an item above [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX); `Timeout` while the queue is cleared or
-    /// dropped by another transaction; `NotPrimary`.
+    /// `Overloaded` if there was no room within the time limit; `TooLarge` if this transaction alone would fill the queue, and
+    /// for an item above [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX); `Timeout` while the queue is cleared or dropped by
+    /// another transaction; `NotPrimary`.
     pub async fn enqueue(&self, tx: &mut Transaction, item: T) -> Result<()> {
         self.begin(tx)?;
         let item = queue::encode(&self.handle, item)?;
@@ -115,7 +119,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
             return Granted::reserved(&self.handle, transaction).keep(tx);
         }
         let ask = Ask::Room { transaction, capacity: self.capacity };
-        let room = match Wait::begin(&self.handle, transaction, ask)? {
+        let room = match Wait::begin(&self.handle, tx, ask)? {
             Turn::Granted(room) => room,
             Turn::Waiting(wait) => wait.granted(tx.time_left()).await?.ok_or_else(|| self.full(tx))?,
         };
@@ -145,14 +149,16 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
     /// Dropping the future leaves the queue as it was.
     ///
     /// # Errors
-    /// `Timeout` if no item came within the time limit; otherwise as [`try_dequeue`](ConcurrentQueue::try_dequeue).
+    /// `Timeout` with [`NoItem`] as its source if no item came within the time limit, after which
+    /// [`transact`](StateManager::transact) does not try again; otherwise as
+    /// [`try_dequeue`](ConcurrentQueue::try_dequeue).
     pub async fn dequeue(&self, tx: &mut Transaction) -> Result<Arc<T>> {
         self.begin(tx)?;
         if tx.writes.is_cleared(self.handle.known.id) {
             return self.dequeue_own(tx).await;
         }
         loop {
-            let mut granted = match Wait::begin(&self.handle, tx.id(), Ask::Item)? {
+            let mut granted = match Wait::begin(&self.handle, tx, Ask::Item)? {
                 Turn::Granted(granted) => granted,
                 Turn::Waiting(wait) => {
                     if let Some(item) = self.pop(tx)? {
@@ -252,6 +258,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
                 tx.time_limit()
             ),
         )
+        .with_source(NoItem { limit: tx.time_limit() })
     }
 
     fn full(&self, tx: &Transaction) -> Error {
@@ -270,7 +277,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
 
     fn full_of_one(&self) -> Error {
         Error::new(
-            ErrorKind::Overloaded,
+            ErrorKind::TooLarge,
             format!(
                 "one transaction would fill {}, whose capacity is {}: commit in smaller steps, or open it with a \
                  larger capacity",

@@ -35,6 +35,10 @@ pub use watch::{Change, Changed, Watch};
 /// Values come as `Arc<V>`: to change one, put a changed copy back. A type whose values change behind a shared reference, by
 /// a lock or an atomic in them, is not for here: on level none readers share the very value that is kept.
 ///
+/// A value must come back as it was when it is encoded and decoded. Whether a read gets the value itself or what was decoded
+/// from its bytes depends on what is in memory: what `#[serde(skip)]` leaves out, or the `Some(None)` of an
+/// `Option<Option<T>>`, which is encoded as `None` is, is there at one time and gone at another.
+///
 /// ```
 /// # use mainstay_state::{Dictionary, StateManager};
 /// # async fn run(state: StateManager) -> mainstay_core::Result<()> {
@@ -197,7 +201,8 @@ where
     }
 
     /// Sets the value of a key for a length of time. After that it is as if it were not there, and it is removed in the
-    /// background.
+    /// background. What has expired for a transaction is decided by the moment of its first look at an entry with a time to
+    /// live, or of its snapshot: what it has seen stays as it was.
     ///
     /// # Errors
     /// `Invalid` for a time beyond all calendars; as [`set`](Dictionary::set).
@@ -248,7 +253,7 @@ where
         self.lock(tx, &key, LockMode::Exclusive).await?;
         let before = self.stored(tx, &key)?;
         match before {
-            Stored(Some(entry)) if entry.is_live() => self.change(tx, key, entry, change),
+            Stored(Some(entry)) if tx.is_live(&entry) => self.change(tx, key, entry, change),
             before => {
                 let value = Arc::new(value);
                 self.put(tx, key, before, value.clone(), None)?;
@@ -268,7 +273,7 @@ where
         let key = self.key(&key)?;
         self.lock(tx, &key, LockMode::Update).await?;
         let before = self.stored(tx, &key)?;
-        let now = self.value(before.live(), &key)?;
+        let now = self.value(before.live(tx), &key)?;
         if now.as_deref() != Some(expected) {
             return Ok(false);
         }
@@ -350,7 +355,7 @@ where
     }
 
     fn live(&self, tx: &Transaction, key: &Key) -> Result<Option<Entry>> {
-        Ok(self.stored(tx, key)?.into_live())
+        Ok(self.stored(tx, key)?.into_live(tx))
     }
 
     fn value(&self, entry: Option<&Entry>, key: &Key) -> Result<Option<Arc<V>>> {
@@ -361,7 +366,7 @@ where
     async fn insert(&self, tx: &mut Transaction, key: &Key, value: impl FnOnce() -> V) -> Result<Option<Entry>> {
         self.lock(tx, key, LockMode::Update).await?;
         let before = self.stored(tx, key)?;
-        if before.live().is_some() {
+        if before.live(tx).is_some() {
             return Ok(before.0);
         }
         self.strengthen(tx, key).await?;
@@ -379,7 +384,7 @@ where
         self.lock(tx, key, LockMode::Exclusive).await?;
         // Not decoded: what cannot be read can still be removed.
         let before = Stored(tx.opaque_entry(key).map_err(|error| self.explain(key, error))?);
-        let taken = before.live().map(wanted).transpose().map_err(|error| self.explain(key, error))?;
+        let taken = before.live(tx).map(wanted).transpose().map_err(|error| self.explain(key, error))?;
         if before.0.is_some() {
             tx.writes.put(key.clone(), before.0, None)?;
         }
@@ -407,7 +412,7 @@ where
         expires: Option<WallTime>,
     ) -> Result<()> {
         let entry = before
-            .unknown::<V>()
+            .unknown::<V>(tx)
             .and_then(|unknown| Entry::encode(value, expires, unknown.as_deref(), |bytes| tx.keeps_object(bytes)))
             .map_err(|error| self.explain(&key, error))?;
         tx.writes.put(key, before.0, Some(entry))
@@ -422,17 +427,17 @@ where
 struct Stored(Option<Entry>);
 
 impl Stored {
-    fn live(&self) -> Option<&Entry> {
-        self.0.as_ref().filter(|entry| entry.is_live())
+    fn live(&self, tx: &Transaction) -> Option<&Entry> {
+        self.0.as_ref().filter(|entry| tx.is_live(entry))
     }
 
-    fn into_live(self) -> Option<Entry> {
-        self.0.filter(Entry::is_live)
+    fn into_live(self, tx: &Transaction) -> Option<Entry> {
+        self.0.filter(|entry| tx.is_live(entry))
     }
 
     /// What the next value must keep of this one; of an expired one nothing.
-    fn unknown<V: Value>(&self) -> Result<Option<Arc<contract::Unknown>>> {
-        self.live().map_or(Ok(None), Entry::unknown::<V>)
+    fn unknown<V: Value>(&self, tx: &Transaction) -> Result<Option<Arc<contract::Unknown>>> {
+        self.live(tx).map_or(Ok(None), Entry::unknown::<V>)
     }
 }
 

@@ -88,7 +88,8 @@ where
     ///
     /// # Errors
     /// `TooOld` if the log no longer has what follows: enumerate the dictionary, and watch from the number of that
-    /// snapshot. `NotPrimary`; `NotFound` if the dictionary was dropped.
+    /// snapshot. Level none has no log, and remembers what is committed from the first watch of the partition on: before that
+    /// only its last number can be given. `NotPrimary`; `NotFound` if the dictionary was dropped.
     pub async fn watch_after(&self, number: SequenceNumber) -> Result<Watch<K, V>> {
         Ok(Watch { changes: CollectionChanges::new(&self.handle, Some(number)).await?, types: PhantomData })
     }

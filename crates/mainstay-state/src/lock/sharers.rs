@@ -54,11 +54,21 @@ impl Sharers {
         let number = STRIPE.with(|number| *number);
         let mut sharers = self.stripe(number).lock();
         // Who bars looks into every part afterwards, so that it finds this sharer or is seen here.
-        if self.barred.load(Ordering::Relaxed) > 0 || sharers.len() >= STRIPE_SHARERS_MAX {
+        // Who does not see one who has barred sees what that one has done: nothing of it is to be met half done.
+        if self.is_barred() || sharers.len() >= STRIPE_SHARERS_MAX {
             return None;
         }
         sharers.push(sharer);
         Some(number)
+    }
+
+    #[inline]
+    fn is_barred(&self) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        if crate::planted::is_planted(crate::planted::PlantedBug::ShareWhatIsBarred) {
+            return false;
+        }
+        self.barred.load(Ordering::Acquire) > 0
     }
 
     /// Takes a sharer off the list, and gives it to `then` if it is still there, before anybody else looks for it.
@@ -89,7 +99,8 @@ impl Sharers {
 
     /// Ends what [`bar`](Sharers::bar) began.
     pub(super) fn unbar(&self) {
-        self.barred.fetch_sub(1, Ordering::Relaxed);
+        // What was done while it was barred comes before whoever is listed again.
+        self.barred.fetch_sub(1, Ordering::Release);
     }
 
     #[inline]

@@ -44,6 +44,8 @@ struct Visit {
     has_cleared: bool,
     /// Whether the transaction tells when it ends.
     has_ending: bool,
+    /// Where it has waited last. The place is left when the wait ends; if that was forgotten, it is still there.
+    waiting: Option<(Side, Ticket)>,
 }
 
 impl Visit {
@@ -101,7 +103,11 @@ pub(super) enum Grant {
 /// Who wanted something has it, or waits for it.
 pub(super) enum Answer {
     Granted(Grant),
-    Waiting(Ticket),
+    /// The transaction must tell when it ends, if it does not do so anyway.
+    Waiting {
+        ticket: Ticket,
+        needs_ending: bool,
+    },
 }
 
 impl Line {
@@ -115,13 +121,17 @@ impl Line {
         self.change(|inner, wakers| inner.try_grant(queue, ask, wakers))
     }
 
-    /// Grants what is asked for, or begins to wait for it behind all who do so already.
-    pub(super) fn grant_or_wait(&self, queue: &Handle, ask: Ask) -> Result<Answer> {
+    /// Grants a transaction what it asks for, or begins to wait for it behind all who do so already.
+    pub(super) fn grant_or_wait(&self, queue: &Handle, transaction: TransactionId, ask: Ask) -> Result<Answer> {
         self.change(|inner, wakers| {
-            Ok(match inner.try_grant(queue, ask, wakers)? {
-                Some(grant) => Answer::Granted(grant),
-                None => Answer::Waiting(inner.list(ask.side()).join(ask)),
-            })
+            inner.end_wait(transaction, wakers);
+            if let Some(grant) = inner.try_grant(queue, ask, wakers)? {
+                return Ok(Answer::Granted(grant));
+            }
+            let ticket = inner.list(ask.side()).join(ask);
+            let needs_ending = inner.needs_ending(transaction);
+            inner.visits.entry(transaction).or_default().waiting = Some((ask.side(), ticket));
+            Ok(Answer::Waiting { ticket, needs_ending })
         })
     }
 
@@ -150,13 +160,7 @@ impl Line {
     /// Takes back what was granted.
     pub(super) fn take_back(&self, queue: &Handle, grant: Grant) {
         self.change(|inner, wakers| {
-            match grant {
-                Grant::Item(item) => inner.supply.put_back(item),
-                Grant::Room(transaction) => inner.visit(transaction, |visit| {
-                    // Nothing is left of a visit that was ended by a deadlock.
-                    visit.enqueued = visit.enqueued.saturating_sub(1);
-                }),
-            }
+            inner.take_back(grant);
             inner.serve_or_call(queue, wakers);
         });
     }
@@ -196,7 +200,7 @@ impl Line {
     /// A transaction was committed.
     pub(super) fn committed(&self, queue: &Handle, transaction: TransactionId) {
         self.change(|inner, wakers| {
-            inner.end_visit(transaction);
+            inner.end_visit(transaction, wakers);
             inner.serve_or_call(queue, wakers);
         });
     }
@@ -204,7 +208,7 @@ impl Line {
     /// A transaction was undone, or nobody knows.
     pub(super) fn undone(&self, queue: &Handle, transaction: TransactionId) {
         self.change(|inner, wakers| {
-            let visit = inner.end_visit(transaction);
+            let visit = inner.end_visit(transaction, wakers);
             inner.supply.put_back_unseen(visit.taken);
             inner.serve_or_call(queue, wakers);
         });
@@ -329,10 +333,33 @@ impl Inner {
         !std::mem::replace(&mut visit.has_ending, true)
     }
 
-    fn end_visit(&mut self, transaction: TransactionId) -> Visit {
+    fn end_visit(&mut self, transaction: TransactionId, wakers: &mut Vec<Waker>) -> Visit {
+        self.end_wait(transaction, wakers);
         let visit = self.visits.remove(&transaction).unwrap_or_default();
         self.reserved -= visit.growth();
         visit
+    }
+
+    /// Ends the wait of a transaction, if there is one of a future that was forgotten instead of dropped: a transaction does one
+    /// thing at a time.
+    fn end_wait(&mut self, transaction: TransactionId, wakers: &mut Vec<Waker>) {
+        let waiting = self.visits.get_mut(&transaction).and_then(|visit| visit.waiting.take());
+        let Some((side, ticket)) = waiting else { return };
+        let (grant, waker) = self.list(side).leave(ticket);
+        wakers.extend(waker);
+        if let Some(grant) = grant {
+            self.take_back(grant);
+        }
+    }
+
+    fn take_back(&mut self, grant: Grant) {
+        match grant {
+            Grant::Item(item) => self.supply.put_back(item),
+            Grant::Room(transaction) => self.visit(transaction, |visit| {
+                // Nothing is left of a visit that was ended by a deadlock.
+                visit.enqueued = visit.enqueued.saturating_sub(1);
+            }),
+        }
     }
 }
 

@@ -103,10 +103,17 @@ pub(crate) enum Turn<'a> {
 
 impl<'a> Wait<'a> {
     /// Gets what is asked for, or stands in line for it.
-    pub(crate) fn begin(queue: &'a Handle, transaction: TransactionId, ask: Ask) -> Result<Turn<'a>> {
-        Ok(match queue.known.line.grant_or_wait(queue, ask)? {
+    pub(crate) fn begin(queue: &'a Handle, tx: &mut Transaction, ask: Ask) -> Result<Turn<'a>> {
+        let transaction = tx.id();
+        Ok(match queue.known.line.grant_or_wait(queue, transaction, ask)? {
             Answer::Granted(grant) => Turn::Granted(Granted { queue: queue.clone(), grant: Some(grant) }),
-            Answer::Waiting(ticket) => Turn::Waiting(Self { queue, transaction, ask, ticket }),
+            Answer::Waiting { ticket, needs_ending } => {
+                if needs_ending {
+                    // The wait itself may be forgotten instead of dropped.
+                    tx.endings.push(Box::new(VisitEnding { queue: queue.clone(), transaction }));
+                }
+                Turn::Waiting(Self { queue, transaction, ask, ticket })
+            }
         })
     }
 

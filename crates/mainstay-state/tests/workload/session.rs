@@ -118,7 +118,7 @@ impl Session {
         let limit = random.random_ratio(1, 5).then(|| Duration::from_millis(random.random_range(0..30)));
         let polls_max = random.random_ratio(1, 8).then(|| random.random_range(1..6));
         let place = (random.random_range(0..2), random.random_range(0..KEYS));
-        let choice = random.random_range(0..12);
+        let choice = random.random_range(0..13);
         let tx = match limit {
             Some(limit) => tx.within(limit),
             None => tx,
@@ -198,6 +198,10 @@ async fn operation(
             now if now == value => vec![is(None), write],
             now => vec![is(Some(now))],
         },
+        11 => {
+            dictionary.clear(tx).await?;
+            (0..KEYS).map(|key| Event::Write((collection, key), None)).collect()
+        }
         _ => {
             let mut old = None;
             let change = |now: &mut u64| old = Some(std::mem::replace(now, value));

@@ -113,16 +113,16 @@ impl MemoryStore {
 
     /// Applies the writes that `writes` gives for the next index, without a log that has given one, and returns it. Behind
     /// them keys are set to objects, which are kept as they are. `first` sees the index and the objects before anybody else
-    /// applies something.
+    /// applies something, and nothing is applied if it refuses.
     ///
     /// # Errors
-    /// As [`apply`](StateStore::apply).
+    /// As [`apply`](StateStore::apply); that of `first`.
     #[inline]
     pub fn append<'a, W, const N: usize>(
         &self,
         writes: impl FnOnce(u64) -> W,
         objects: SmallVec<[(Key, Object); N]>,
-        first: impl FnOnce(u64, &[(Key, Object)]),
+        first: impl FnOnce(u64, &[(Key, Object)]) -> Result<()>,
     ) -> Result<u64>
     where
         W: Iterator<Item = Write<'a>>,
@@ -132,7 +132,7 @@ impl MemoryStore {
         let mut prepared = Prepared::new();
         prepared.fill(writes(index));
         prepared.count(|key| shared.state.map.get(key).map(Value::to_bytes).transpose())?;
-        first(index, &objects);
+        first(index, &objects)?;
         let replaced = self.change(&mut shared, Some(&prepared), objects.into_iter());
         shared.state.mark.index = index;
         drop(shared);
@@ -141,35 +141,45 @@ impl MemoryStore {
         Ok(index)
     }
 
-    /// [`append`](MemoryStore::append) of objects alone, which is most of what is appended, and never fails.
+    /// [`append`](MemoryStore::append) of objects alone, which is most of what is appended.
+    ///
+    /// # Errors
+    /// That of `first`.
     #[inline]
     pub fn append_objects<const N: usize>(
         &self,
         objects: SmallVec<[(Key, Object); N]>,
-        first: impl FnOnce(u64, &[(Key, Object)]),
-    ) -> u64 {
+        first: impl FnOnce(u64, &[(Key, Object)]) -> Result<()>,
+    ) -> Result<u64> {
         let mut shared = self.inner.write();
         let index = shared.state.mark.index + 1;
-        first(index, &objects);
+        first(index, &objects)?;
         let replaced = self.change(&mut shared, None, objects.into_iter());
         shared.state.mark.index = index;
         drop(shared);
         drop(replaced);
-        index
+        Ok(index)
     }
 
     /// [`append_objects`](MemoryStore::append_objects) of a single one.
+    ///
+    /// # Errors
+    /// That of `first`.
     #[inline]
-    pub fn append_object(&self, put: (Key, Object), first: impl FnOnce(u64, &(Key, Object))) -> u64 {
+    pub fn append_object(
+        &self,
+        put: (Key, Object),
+        first: impl FnOnce(u64, &(Key, Object)) -> Result<()>,
+    ) -> Result<u64> {
         let mut shared = self.inner.write();
         let index = shared.state.mark.index + 1;
-        first(index, &put);
+        first(index, &put)?;
         let replaced = shared.set_object(put);
         shared.state.mark.index = index;
         self.publish_object_bytes(&shared);
         drop(shared);
         drop(replaced);
-        index
+        Ok(index)
     }
 
     /// Applies what can be applied, and returns the values that it has replaced.
@@ -437,6 +447,7 @@ mod tests {
             let puts: SmallVec<[_; 1]> = objects.iter().map(|(key, to)| (Key::from(*key), text(to))).collect();
             let first = |next, seen: &[_]| {
                 assert_eq!((next, seen.len()), (index, objects.len()));
+                Ok(())
             };
             assert_eq!(store.append(|index| batch.stamped(index), puts, first).unwrap(), index);
         };
@@ -460,6 +471,14 @@ mod tests {
         batch.clear();
         batch.put(b"n", b"no counter").add(b"n", 1);
         assert!(store.append(|_| batch.iter(), SmallVec::<[_; 1]>::new(), |_, _| panic!()).is_err());
+        batch.clear();
+        batch.put(b"n", b"refused");
+        let refuse = |_, _: &[_]| Err(Error::invalid("not now"));
+        assert!(store.append(|_| batch.iter(), SmallVec::<[_; 1]>::new(), refuse).is_err());
+        let objects: SmallVec<[_; 1]> = [(Key::from(&b"n"[..]), text("refused"))].into_iter().collect();
+        assert!(store.append_objects(objects, refuse).is_err());
+        let object = (Key::from(&b"n"[..]), text("refused"));
+        assert!(store.append_object(object, |_, _| Err(Error::invalid("not now"))).is_err());
         assert_eq!((store.mark().index, store.get(b"n").unwrap()), (3, None));
 
         assert_eq!(snapshot.get(b"c").unwrap().as_deref(), Some(&b"\x09\xa3two"[..]));

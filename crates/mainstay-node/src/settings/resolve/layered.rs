@@ -8,6 +8,7 @@ use crate::settings::key::Key;
 use crate::settings::nearest::nearest;
 use crate::settings::origin::Origin;
 use crate::settings::problem::Problem;
+use crate::settings::state_keys::is_state_key;
 
 /// A value whose parts come from several places, with where each is from.
 pub(super) struct Layered<T: 'static> {
@@ -26,6 +27,11 @@ impl<T: Clone> Clone for Layered<T> {
 impl<T> Layered<T> {
     pub(super) fn new(keys: &'static [Key<T>], value: T) -> Self {
         Self { keys, value, origins: BTreeMap::new() }
+    }
+
+    /// The names of its keys.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
+        self.keys.iter().map(|key| key.name)
     }
 
     /// Takes an assignment; `others` are keys of the same scope that somebody else takes.
@@ -69,7 +75,7 @@ impl<T> Layered<T> {
 }
 
 /// Refuses a key that nobody knows, or a value where a section is; a section without content is fine.
-pub(super) fn unknown(assignment: &Assignment, known: impl Iterator<Item = &'static str>) -> Result<(), Problem> {
+fn unknown(assignment: &Assignment, known: impl Iterator<Item = &'static str>) -> Result<(), Problem> {
     let known: Vec<_> = known.collect();
     let section = format!("{}.", assignment.key);
     let within: Vec<_> = known.iter().copied().filter(|key| key.starts_with(&section)).collect();
@@ -82,6 +88,9 @@ pub(super) fn unknown(assignment: &Assignment, known: impl Iterator<Item = &'sta
         }
         None if ACTOR_KEYS.iter().any(|key| key.name == assignment.key) => {
             format!("{name} is a setting of actors: write it below [{DEFAULTS}] or [{SERVICES}.NAME]")
+        }
+        None if is_state_key(&assignment.key) => {
+            format!("{name} is a setting of services: write it below [{DEFAULTS}] or [{SERVICES}.NAME]")
         }
         None => {
             let meant = nearest(&assignment.key, known.iter().copied());

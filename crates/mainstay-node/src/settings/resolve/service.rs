@@ -1,8 +1,8 @@
 use mainstay_core::Level;
 use mainstay_core::partitioning::Partitioning;
-use mainstay_runtime::ActorSettings;
+use mainstay_runtime::{ActorSettings, StateOptions};
 
-use super::{Declared, Layered, check_actors, unknown};
+use super::{Declared, Defaults, Layered, check_actors};
 use crate::settings::actor_keys::ACTOR_KEYS;
 use crate::settings::assignment::{Assignment, Scope};
 use crate::settings::effective::{ServiceSettings, Setting, Sourced};
@@ -13,6 +13,7 @@ use crate::settings::placement::{
     self, PARTITIONS, PERSISTENCE, PLACEMENT_KEYS, REPLICAS_MIN, REPLICAS_TARGET, Replicas,
 };
 use crate::settings::problem::Problem;
+use crate::settings::state_keys::{STATE_KEYS, is_state_key};
 use crate::settings::value::Value;
 
 /// How many partitions a service has unless told otherwise.
@@ -91,8 +92,7 @@ impl ReplicaWishes {
 pub(super) fn service(
     declared: &Declared,
     wishes: &[Assignment],
-    actors: &Layered<ActorSettings>,
-    defaults: &ReplicaWishes,
+    defaults: &Defaults,
     problems: &mut Vec<Problem>,
 ) -> (ServiceSettings, Vec<Setting>) {
     let scope = Scope::Service(declared.name.clone());
@@ -104,10 +104,15 @@ pub(super) fn service(
         Sourced { value: declared.partitioning.clone(), origin: by_code(declared.partitioning == uncut) };
     let mut replicas = ReplicaWishes::default();
     let mut actor = declared.actor.map(|adjust| {
-        let mut actor = actors.clone();
+        let mut actor = defaults.actors.clone();
         actor.change(Origin::Attribute, &[], adjust);
         actor
     });
+    let mut state = actor.is_none().then(|| defaults.states.clone());
+    let wrong = |wish: &Assignment, of: &str, is: &str| {
+        let text = format!("{} is a setting of {of}, and {} is {is}: remove it", wish.name(), declared.name);
+        Err(Problem { place: wish.origin.clone(), text })
+    };
     for wish in wishes {
         let taken = match (wish.key.as_str(), &mut actor) {
             ("", _) => section_alone(wish),
@@ -120,16 +125,14 @@ pub(super) fn service(
                 partitioning = Sourced { value, origin: wish.origin.clone() };
             }),
             (REPLICAS_MIN | REPLICAS_TARGET, _) => replicas.take(wish),
+            (key, Some(_)) if is_state_key(key) => wrong(wish, "services", "an actor type"),
             (_, Some(actor)) => actor.assign(wish, &PLACEMENT_KEYS),
-            (key, None) if ACTOR_KEYS.iter().any(|known| known.name == key) => Err(Problem {
-                place: wish.origin.clone(),
-                text: format!("{} is a setting of actors, and {} is a service: remove it", wish.name(), declared.name),
-            }),
-            (_, None) => unknown(wish, PLACEMENT_KEYS.into_iter()),
+            (key, None) if ACTOR_KEYS.iter().any(|known| known.name == key) => wrong(wish, "actors", "a service"),
+            (_, None) => state.as_mut().map_or(Ok(()), |state| state.assign(wish, &PLACEMENT_KEYS)),
         };
         problems.extend(taken.err());
     }
-    let replicas = replicas.over(defaults, level.value);
+    let replicas = replicas.over(&defaults.replicas, level.value);
     problems.extend(replicas.check(&section, level.value));
     problems.extend(actor.as_ref().and_then(|actor| check_actors(&section, actor)));
 
@@ -143,6 +146,7 @@ pub(super) fn service(
     ];
     shown.extend(replicas.entries_of(&scope, level.value));
     shown.extend(actor.iter().flat_map(|actor| actor.entries(&scope)));
+    shown.extend(state.iter().flat_map(|state| state.entries(&scope)));
     let (min, target) = replicas.effective(level.value);
     let settings = ServiceSettings {
         name: declared.name.clone(),
@@ -150,6 +154,7 @@ pub(super) fn service(
         partitioning,
         replicas: Replicas { min: min.value, target: target.value },
         actor: actor.map(|actor| actor.value),
+        state: state.map(|state| state.value),
     };
     (settings, shown)
 }
@@ -157,14 +162,20 @@ pub(super) fn service(
 /// What a file says about a type that is not known here: checked as far as it can be, and shown as it is.
 pub(super) fn foreign_service(name: &str, wishes: &[Assignment], problems: &mut Vec<Problem>) -> Vec<Setting> {
     let mut actor = Layered::new(ACTOR_KEYS, ActorSettings::default());
+    let mut state = Layered::new(STATE_KEYS, StateOptions::default());
+    let others: Vec<_> = state.names().chain(PLACEMENT_KEYS).collect();
     let (mut level, mut replicas, mut shown) = (Level::Persisted, ReplicaWishes::default(), Vec::new());
     for wish in wishes {
         let taken = match wish.key.as_str() {
             "" => section_alone(wish).map(|()| None),
             REPLICAS_MIN | REPLICAS_TARGET => replicas.take(wish).and_then(|()| placed(wish)).map(Some),
             PERSISTENCE | PARTITIONS => placed(wish).map(Some),
+            key if is_state_key(key) => {
+                let known = STATE_KEYS.iter().find(|known| known.name == key);
+                state.assign(wish, &[]).map(|()| known.map(|known| (known.get)(&state.value)))
+            }
             key => {
-                let taken = actor.assign(wish, &PLACEMENT_KEYS);
+                let taken = actor.assign(wish, &others);
                 let known = ACTOR_KEYS.iter().find(|known| known.name == key);
                 taken.map(|()| known.map(|known| (known.get)(&actor.value)))
             }

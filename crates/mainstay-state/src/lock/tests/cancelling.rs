@@ -151,3 +151,41 @@ async fn an_owner_takes_back_what_a_forgotten_future_wanted() {
     c.release();
     assert_eq!(table.len(), 0);
 }
+
+#[tokio::test]
+async fn who_gives_up_a_collection_lets_those_behind_share_it() {
+    let table = table();
+    let [mut a, mut b, mut c, mut d] = actors(&table);
+    a.shares("stock");
+    b.bars();
+    b.waits("stock", Exclusive);
+    assert!(!c.try_share("stock"), "it would overtake");
+    c.waits("stock", Shared);
+    b.cancel();
+    c.was_granted();
+    // It is barred until the one who has barred it lets go of all.
+    d.shares("stock");
+    assert_eq!((table.listed(), table.len()), (0, 1));
+    b.release();
+    for actor in [&mut a, &mut c, &mut d] {
+        actor.release();
+    }
+    a.shares("stock");
+    assert_eq!((table.listed(), table.len()), (1, 0));
+}
+
+#[tokio::test]
+async fn who_was_granted_a_collection_and_did_not_hear_of_it_keeps_nobody_out() {
+    let table = table();
+    let [mut a, mut b, mut c] = actors(&table);
+    a.shares("stock");
+    b.bars();
+    b.waits("stock", Exclusive);
+    a.release();
+    assert!(b.is_woken() && !c.try_share("stock"));
+    b.cancel();
+    c.shares("stock");
+    b.release();
+    c.release();
+    assert_eq!((table.listed(), table.len()), (0, 0));
+}

@@ -71,8 +71,11 @@ impl Actor {
 
     /// Shares what nearly everybody shares.
     pub(super) fn shares(&self, name: &str) {
-        let collection = collection(name).expect("a collection");
-        assert!(self.owner.borrow_mut().try_share(collection), "{name}");
+        assert!(self.try_share(name), "{name}");
+    }
+
+    pub(super) fn try_share(&self, name: &str) -> bool {
+        self.owner.borrow_mut().try_share(collection(name).expect("a collection"))
     }
 
     /// Says that it wants what others share.

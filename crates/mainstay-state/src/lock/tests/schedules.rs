@@ -28,6 +28,10 @@ enum Step {
         key: usize,
         mode: LockMode,
     },
+    /// Keeps others from sharing a collection without a lock of the table, for nothing.
+    Bar {
+        who: usize,
+    },
     Poll {
         who: usize,
     },
@@ -46,6 +50,7 @@ fn steps(transactions: usize, keys: usize) -> impl Strategy<Value = Vec<Step>> {
         10 => (who(), 0..keys, mode()).prop_map(|(who, key, mode)| Step::Acquire { who, key, mode }),
         1 => (who(), 0..keys).prop_map(|(who, key)| Step::Idle { who, key }),
         2 => (who(), 0..keys, mode()).prop_map(|(who, key, mode)| Step::Try { who, key, mode }),
+        1 => who().prop_map(|who| Step::Bar { who }),
         6 => who().prop_map(|who| Step::Poll { who }),
         2 => who().prop_map(|who| Step::Cancel { who }),
         2 => who().prop_map(|who| Step::Release { who }),
@@ -61,14 +66,14 @@ struct Pair {
     wishes: Vec<Option<(usize, Option<LockMode>)>>,
     model: Model,
     keys: usize,
+    /// How many of the keys, from the first on, are collections, which are shared and barred.
+    collections: usize,
 }
 
-fn name(key: usize) -> String {
-    format!("key {key}")
-}
+const COLLECTIONS: [&str; 2] = ["stock", "orders"];
 
 impl Pair {
-    fn new(transactions: usize, keys: usize) -> Self {
+    fn new(transactions: usize, keys: usize, collections: usize) -> Self {
         let table = table();
         Self {
             actors: (0..transactions).map(|who| Actor::new(&table, who as u64)).collect(),
@@ -76,7 +81,24 @@ impl Pair {
             model: Model::new(keys),
             table,
             keys,
+            collections,
         }
+    }
+
+    fn name(&self, key: usize) -> String {
+        if key < self.collections { COLLECTIONS[key].to_owned() } else { format!("key {key}") }
+    }
+
+    /// What comes before a collection is acquired; true if it is shared by that.
+    fn shares_or_bars(&self, who: usize, key: usize, mode: LockMode) -> bool {
+        if key >= self.collections {
+            return false;
+        }
+        if mode != Shared {
+            self.actors[who].bars();
+            return false;
+        }
+        self.actors[who].try_share(&self.name(key))
     }
 
     fn step(&mut self, step: Step) {
@@ -84,7 +106,12 @@ impl Pair {
             Step::Acquire { who, key, mode } if self.wishes[who].is_none() => {
                 let former = self.model.held(who, key);
                 let expected = self.model.acquire(who, key, mode);
-                let outcome = match self.actors[who].acquire(&name(key), mode) {
+                let name = self.name(key);
+                let outcome = match self.shares_or_bars(who, key, mode) {
+                    true => Poll::Ready(Ok(())),
+                    false => self.actors[who].acquire(&name, mode),
+                };
+                let outcome = match outcome {
                     Poll::Ready(Ok(())) => Outcome::Granted,
                     Poll::Ready(Err(error)) => {
                         assert_eq!(error.kind(), ErrorKind::Retry, "{error}");
@@ -98,7 +125,8 @@ impl Pair {
                 assert_eq!(outcome, expected);
             }
             Step::Idle { who, key } if self.wishes[who].is_none() => {
-                self.actors[who].start(&name(key), Exclusive, LONG);
+                let name = self.name(key);
+                self.actors[who].start(&name, Exclusive, LONG);
                 self.actors[who].cancel();
             }
             Step::Try { who, key, mode } if self.wishes[who].is_none() => {
@@ -106,8 +134,11 @@ impl Pair {
                 if expected == Outcome::Waits {
                     self.model.cancel(who);
                 }
-                assert_eq!(self.actors[who].try_acquire(&name(key), mode), expected == Outcome::Granted);
+                let granted =
+                    self.shares_or_bars(who, key, mode) || self.actors[who].try_acquire(&self.name(key), mode);
+                assert_eq!(granted, expected == Outcome::Granted);
             }
+            Step::Bar { who } if self.wishes[who].is_none() => self.actors[who].bars(),
             Step::Poll { who } if self.wishes[who].is_some() => {
                 let poll = self.actors[who].poll();
                 assert_eq!(poll.is_pending(), self.model.is_waiting(who));
@@ -146,12 +177,15 @@ impl Pair {
                 Some(_) => assert_eq!(actor.is_woken(), !self.model.is_waiting(who), "transaction {who}"),
                 None => {
                     for key in 0..self.keys {
-                        assert_eq!(actor.holds(&name(key)), self.model.held(who, key), "transaction {who}, key {key}");
+                        let held = self.model.held(who, key);
+                        assert_eq!(actor.holds(&self.name(key)), held, "transaction {who}, key {key}");
                     }
                 }
             }
         }
-        assert_eq!(self.table.len(), self.model.keys_in_use());
+        // A collection that is only listed as shared is not in the table.
+        let unseen = self.model.keys_in_use() - self.table.len();
+        assert!(unseen <= self.table.listed().min(self.collections), "{unseen} keys are in use and nowhere");
     }
 
     /// Everyone leaves, the last one first.
@@ -159,16 +193,16 @@ impl Pair {
         while let Some(actor) = self.actors.pop() {
             drop(actor);
         }
-        assert_eq!(self.table.len(), 0, "something was left behind");
+        assert_eq!((self.table.len(), self.table.listed()), (0, 0), "something was left behind");
         assert_eq!(self.table.waits().len(), 0, "a record was left behind");
     }
 }
 
-fn run(transactions: usize, keys: usize, steps: Vec<Step>) {
+fn run(transactions: usize, keys: usize, collections: usize, steps: Vec<Step>) {
     // Those who wait set a timer, which asks for a runtime.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let _entered = runtime.enter();
-    let mut pair = Pair::new(transactions, keys);
+    let mut pair = Pair::new(transactions, keys, collections);
     for step in steps {
         pair.step(step);
     }
@@ -180,16 +214,26 @@ proptest! {
 
     #[test]
     fn a_crowd_at_one_key_does_what_the_model_does(steps in steps(6, 1)) {
-        run(6, 1, steps);
+        run(6, 1, 0, steps);
     }
 
     #[test]
     fn transactions_with_a_few_keys_do_what_the_model_does(steps in steps(5, 3)) {
-        run(5, 3, steps);
+        run(5, 3, 0, steps);
     }
 
     #[test]
     fn transactions_with_many_keys_do_what_the_model_does(steps in steps(12, 8)) {
-        run(12, 8, steps);
+        run(12, 8, 0, steps);
+    }
+
+    #[test]
+    fn a_crowd_that_shares_one_collection_does_what_the_model_does(steps in steps(12, 1)) {
+        run(12, 1, 1, steps);
+    }
+
+    #[test]
+    fn transactions_with_collections_and_keys_do_what_the_model_does(steps in steps(6, 5)) {
+        run(6, 5, 2, steps);
     }
 }
