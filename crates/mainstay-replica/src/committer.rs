@@ -136,8 +136,10 @@ impl Committer {
         if commit.epoch.is_some_and(|epoch| epoch != open) {
             return Err(self.not_primary(shared.hint));
         }
-        if shared.waiting.len() >= self.options.waiting_max
-            || shared.waiting_bytes + bytes > self.options.waiting_bytes_max
+        // One is always let in, whatever the limits are.
+        if !shared.waiting.is_empty()
+            && (shared.waiting.len() >= self.options.waiting_max
+                || shared.waiting_bytes + bytes > self.options.waiting_bytes_max)
         {
             shared.activity.throttled += 1;
             return Err(Error::new(
