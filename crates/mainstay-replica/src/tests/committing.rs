@@ -13,7 +13,7 @@ use crate::bundle::Bundle;
 use crate::command::ParsedCommand;
 use crate::committer::{Commit, Committer};
 use crate::options::{CommitOptions, ReplicaOptions};
-use crate::raft::Applied;
+use crate::raft::{Applied, Refusals};
 
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 
@@ -162,7 +162,7 @@ fn an_entry_that_was_dropped_is_unknown_and_one_of_another_epoch_is_refused() {
 fn response(index: u64, accepted: bool) -> openraft::raft::ClientWriteResponse<crate::raft::Types> {
     openraft::raft::ClientWriteResponse {
         log_id: crate::raft::log_id(5, index),
-        data: Applied { index, accepted },
+        data: Applied { index, accepted, refused: Refusals::new() },
         membership: None,
     }
 }
