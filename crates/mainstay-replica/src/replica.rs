@@ -173,8 +173,16 @@ impl Replica {
         raft.set_metrics_recorder(Some(answering)).await.map_err(|error| stopped(identity.set, &error.to_string()))?;
         let keeper = Keeper::new(identity.set, &raft, &options.timing, committer.clone(), progress.clone());
         let keeper = Arc::new(keeper);
-        let receiver =
-            Receiver::new(identity, raft.clone(), bundle, store.clone(), scope.clone(), fresh, options.timing);
+        let receiver = Receiver::new(
+            identity,
+            raft.clone(),
+            bundle,
+            store.clone(),
+            growth.clone(),
+            scope.clone(),
+            fresh,
+            &options,
+        );
         let inner = Inner {
             identity,
             options,
