@@ -173,7 +173,8 @@ impl Changes {
     }
 
     fn take<'a>(&mut self, number: SequenceNumber, batches: impl Iterator<Item = (Bytes, WriteBatchRef<'a>)>) {
-        if number > self.read {
+        let is_refused = matches!(&self.source, Source::Log { progress, .. } if progress.is_refused(number));
+        if number > self.read && !is_refused {
             self.ready.extend(Committed::new(self.partition, number, batches));
         }
     }

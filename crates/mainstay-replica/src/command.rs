@@ -111,6 +111,15 @@ impl<'a> ParsedCommand<'a> {
         })
     }
 
+    /// The commits with their writes, stamped with the sequence numbers that they have as the entry of an index.
+    pub(crate) fn stamped(
+        &self,
+        index: u64,
+    ) -> impl Iterator<Item = (SequenceNumber, impl Iterator<Item = Write<'a>>)> {
+        self.commits(index)
+            .map(|(number, batches)| (number, batches.iter().flat_map(move |(_, batch)| batch.stamped(number.0))))
+    }
+
     /// All writes in order, stamped with the sequence numbers that they have as the entry of an index.
     pub(crate) fn writes(&self, index: u64) -> impl Iterator<Item = Write<'_>> {
         self.batches.iter().flat_map(move |(position, batch)| batch.stamped(sequence_number(index, *position).0))

@@ -140,8 +140,10 @@ impl Committer {
         if commit.epoch.is_some_and(|epoch| epoch != open) {
             return Err(self.not_primary(shared.hint));
         }
-        if shared.waiting.len() >= self.options.waiting_max
-            || shared.waiting_bytes + bytes > self.options.waiting_bytes_max
+        // One is always let in, whatever the limits are.
+        if !shared.waiting.is_empty()
+            && (shared.waiting.len() >= self.options.waiting_max
+                || shared.waiting_bytes + bytes > self.options.waiting_bytes_max)
         {
             shared.activity.throttled += 1;
             return Err(Error::new(
@@ -315,7 +317,10 @@ impl Committer {
         let replies = std::mem::take(&mut *flight.replies.lock());
         for (position, reply) in replies.into_iter().enumerate() {
             let outcome = match &result {
-                Some(Ok(response)) if response.data.accepted => Ok(sequence_number(response.data.index, position)),
+                Some(Ok(response)) if response.data.accepted => {
+                    let number = sequence_number(response.data.index, position);
+                    response.data.refused.get(&number).map_or(Ok(number), |why| Err(Error::invalid(why.clone())))
+                }
                 Some(Ok(_)) => Err(self.not_primary(None)),
                 Some(Err(ClientWriteError::ForwardToLeader(forward))) => {
                     Err(self.not_primary(forward.leader_node.map(|member| member.node)))
@@ -329,9 +334,11 @@ impl Committer {
             if shared.flights.remove(&flight.number).is_some() {
                 shared.flying -= flight.commits;
             }
-            if matches!(&result, Some(Ok(response)) if response.data.accepted) {
+            if let Some(Ok(response)) = &result
+                && response.data.accepted
+            {
                 shared.activity.entries += 1;
-                shared.activity.commits += flight.commits as u64;
+                shared.activity.commits += (flight.commits - response.data.refused.len()) as u64;
                 shared.activity.timings.record(flight.proposed.elapsed());
             }
             if !shared.waiting.is_empty() {

@@ -1,4 +1,5 @@
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mainstay_store::state::Mark;
@@ -15,6 +16,7 @@ pub(crate) struct Growth {
     unsaved: AtomicU64,
     due: AtomicBool,
     wake: Notify,
+    saved: Notify,
     logged: Mutex<Logged>,
     announced: Mutex<Option<Mark>>,
 }
@@ -39,6 +41,7 @@ impl Growth {
             unsaved: AtomicU64::new(0),
             due: AtomicBool::new(false),
             wake: Notify::new(),
+            saved: Notify::new(),
             logged: Mutex::default(),
             announced: Mutex::default(),
         }
@@ -87,6 +90,20 @@ impl Growth {
     pub(crate) fn checkpoint_done(&self, unsaved: u64) {
         self.due.store(false, Ordering::Relaxed);
         self.applied(unsaved);
+        self.saved.notify_waiters();
+    }
+
+    /// Waits until no more than so many bytes are applied and not in a checkpoint.
+    pub(crate) async fn unsaved_at_most(&self, bytes_max: u64) {
+        loop {
+            let mut saved = pin!(self.saved.notified());
+            // Before it looks, so that no checkpoint can come in between.
+            saved.as_mut().enable();
+            if self.unsaved() <= bytes_max {
+                return;
+            }
+            saved.await;
+        }
     }
 
     /// How far the log may be cut if `keep_bytes` before `checkpoint` (an index) are to stay for those who lag behind.

@@ -12,9 +12,9 @@ use rand::Rng as _;
 use crate::activity::SetActivity;
 use crate::identity::HostIdentity;
 use crate::local::LocalSet;
-use crate::log_storage::LogStorage;
+use crate::log_storage::{LogStorage, log_batch_bytes};
 use crate::message::Response;
-use crate::options::ReplicaOptions;
+use crate::options::{CommitOptions, ReplicaOptions};
 use crate::partition::Partition;
 use crate::replica::{Identity, Replica};
 use crate::transport::Transport;
@@ -67,24 +67,43 @@ impl HostOptions {
             store: DiskStoreOptions::default(),
         }
     }
+
+    /// Refuses options that contradict each other.
+    ///
+    /// # Errors
+    /// `Invalid` with the names of both.
+    pub fn check(&self) -> Result<()> {
+        if self.sets_per_level == 0 {
+            return Err(Error::invalid("sets_per_level is 0: a level needs at least one set"));
+        }
+        self.replica.check()?;
+        let CommitOptions { commit_bytes_max, entry_bytes_max, .. } = self.replica.commit;
+        let needed = log_batch_bytes(commit_bytes_max.max(entry_bytes_max));
+        if needed > self.log.batch_bytes_max {
+            return Err(Error::invalid(format!(
+                "commit.bytes_max is {commit_bytes_max}, commit.entry_bytes_max is {entry_bytes_max} and log.batch_bytes_max is \
+                 {}, so that what is committed would not fit into the log: give log.batch_bytes_max at least {needed}",
+                self.log.batch_bytes_max
+            )));
+        }
+        Ok(())
+    }
 }
 
 impl Host {
     /// Opens a data folder, creating it if need be, and starts a replica of every set.
     ///
     /// # Errors
-    /// `Invalid` if the folder belongs to another node or was created with another number of sets, `Conflict` if another
-    /// process uses it, `Corrupt` or `UnknownVersion` if it cannot be used.
+    /// `Invalid` if options contradict each other, or the folder belongs to another node or was created with another number
+    /// of sets; `Conflict` if another process uses it, `Corrupt` or `UnknownVersion` if it cannot be used.
     pub async fn open(
         disk: Arc<dyn Disk>,
         folder: &Path,
         options: HostOptions,
         transport: Arc<dyn Transport>,
     ) -> Result<Self> {
+        options.check()?;
         let sets = options.sets_per_level;
-        if sets == 0 {
-            return Err(Error::invalid("sets_per_level is 0: a level needs at least one set"));
-        }
         HostIdentity { node: options.node, sets_per_level: sets }.check_or_create(&*disk, folder)?;
         let state_folder = folder.join("state");
         let node_log = Arc::new(open_log(disk.clone(), &folder.join("log"), &state_folder, &options)?);

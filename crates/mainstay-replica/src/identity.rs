@@ -28,7 +28,10 @@ impl HostIdentity {
         let path = folder.join(FILE);
         let names = disk.list(folder).map_err(|error| folder_error(folder, error))?;
         if names.iter().any(|name| name == FILE) {
-            return Self::load(disk, &path)?.must_equal(self, folder);
+            Self::load(disk, &path)?.must_equal(self, folder)?;
+            // Whoever created it may have been killed before its name was durable, and what comes next is worth nothing
+            // without it.
+            return disk.sync_dir(folder).map_err(|error| folder_error(folder, error));
         }
         if let Some(stranger) = names.iter().find(|name| matches!(name.as_str(), "log" | "state")) {
             return Err(Error::corrupt(format!(

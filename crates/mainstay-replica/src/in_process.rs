@@ -56,6 +56,8 @@ pub struct Troubles {
     pub delay_min: time::Duration,
     /// The longest time a message takes; messages with different delays overtake each other.
     pub delay_max: time::Duration,
+    /// How many bytes of a message travel in a second, each message on its own; 0 for as many as you like.
+    pub bytes_per_sec: u64,
 }
 
 impl InProcessNetwork {
@@ -103,8 +105,11 @@ impl InProcessNetwork {
     }
 
     /// Lets a message travel; false if it does not arrive.
-    async fn travel(&self, from: NodeId, to: NodeId) -> bool {
-        let Troubles { loss, delay_min, delay_max, .. } = self.troubles();
+    async fn travel(&self, from: NodeId, to: NodeId, bytes: usize) -> bool {
+        let Troubles { loss, delay_min, delay_max, bytes_per_sec, .. } = self.troubles();
+        if bytes_per_sec > 0 {
+            time::sleep(time::Duration::from_secs_f64(bytes as f64 / bytes_per_sec as f64)).await;
+        }
         if delay_max > time::Duration::ZERO {
             time::sleep(random::rng().random_range(delay_min..=delay_max)).await;
         }
@@ -112,14 +117,14 @@ impl InProcessNetwork {
     }
 
     async fn deliver(&self, from: NodeId, to: NodeId, set: SetId, request: Bytes) -> mainstay_core::Result<Bytes> {
-        if !self.travel(from, to).await {
+        if !self.travel(from, to, request.len()).await {
             return std::future::pending().await;
         }
         let Some(node) = self.shared.lock().nodes.get(&to).cloned() else {
             return Err(Error::new(ErrorKind::Retry, format!("node {to} cannot be reached: retry")));
         };
         let answer = node.scope.spawn((node.handler)(set, request)).await;
-        if !self.travel(to, from).await {
+        if !self.travel(to, from, answer.as_ref().map_or(0, Bytes::len)).await {
             return std::future::pending().await;
         }
         answer.map_err(|_| Error::new(ErrorKind::Retry, format!("node {to} went down while it answered: retry")))

@@ -19,6 +19,14 @@ const READ_BYTES_MAX: usize = 4 << 20;
 /// How many bytes of entries go to the log as one batch, unless a single entry is longer.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
+/// What an entry has beside the bytes of its commits, at most: heads, and the lengths of up to 65,536 commits.
+const ENTRY_OVERHEAD_BYTES_MAX: usize = 1 << 20;
+
+/// The largest batch that goes to the node log, if the commits of an entry have so many bytes at most.
+pub(crate) fn log_batch_bytes(entry_bytes_max: usize) -> usize {
+    entry_bytes_max.max(BATCH_BYTES_MAX).saturating_add(ENTRY_OVERHEAD_BYTES_MAX)
+}
+
 /// How long to wait while too much waits for the disk.
 const OVERLOAD_PAUSE: time::Duration = time::Duration::from_millis(1);
 

@@ -20,6 +20,10 @@ use crate::raft::{Member, Types, Vote};
 use crate::state_machine::{SnapshotData, SnapshotOf};
 use crate::transport::Transport;
 use crate::unhurried::Unhurried;
+use crate::wire;
+
+/// The slowest way between two nodes on which entries still get through, whatever their size.
+const APPEND_BYTES_PER_SEC_MIN: f64 = 1_000_000.0;
 
 /// Makes openraft's connections out of our transport.
 #[derive(Debug, Clone)]
@@ -50,6 +54,13 @@ pub(crate) struct Peer {
 impl Peer {
     async fn call(&self, request: Request, limit: time::Duration) -> Result<Response, RPCError<Types>> {
         self.exchange(request, limit).await.map_err(|error| RPCError::Unreachable(Unreachable::new(&error)))
+    }
+
+    /// How long an append may take: a heartbeat when there is nothing to carry, and longer the more there is, because what
+    /// is cut off in the midst is sent again from its beginning, and so forever.
+    fn append_limit(request: &AppendEntriesRequest<Types>, least: time::Duration) -> time::Duration {
+        let bytes: usize = request.entries.iter().map(wire::entry_bytes).sum();
+        least + time::Duration::from_secs_f64(bytes as f64 / APPEND_BYTES_PER_SEC_MIN)
     }
 
     async fn exchange(&self, request: Request, limit: time::Duration) -> Result<Response> {
@@ -116,7 +127,8 @@ impl RaftNetworkV2<Types> for Peer {
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
         let before_first = request.prev_log_id.is_none();
-        match self.call(Request::Append(request), option.hard_ttl()).await? {
+        let limit = Self::append_limit(&request, option.hard_ttl());
+        match self.call(Request::Append(request), limit).await? {
             // Nothing comes before the first entry that could be in conflict; openraft would take it for a bug of ours.
             Response::Append(AppendEntriesResponse::Conflict) if before_first => {
                 Err(self.unexpected(&Response::Append(AppendEntriesResponse::Conflict)))

@@ -1,4 +1,5 @@
 use mainstay_core::time::Duration;
+use mainstay_core::{Error, Result};
 
 /// How a replica behaves. The defaults suit a cluster in one data centre.
 #[derive(Debug, Clone)]
@@ -55,10 +56,34 @@ pub struct CheckpointOptions {
     pub bytes: u64,
     /// A checkpoint is due when so much time has passed and anything was applied.
     pub interval: Duration,
-    /// Commits are refused as `Overloaded` while so many bytes wait for a checkpoint.
+    /// Commits are refused as `Overloaded` while so many bytes wait for a checkpoint, and a secondary takes in no entries.
     pub unsaved_bytes_max: u64,
     /// So many bytes of log before the checkpoint are kept for replicas that lag behind.
     pub log_keep_bytes: u64,
+}
+
+impl ReplicaOptions {
+    /// Refuses options that contradict each other.
+    ///
+    /// # Errors
+    /// `Invalid` with the names of both.
+    pub fn check(&self) -> Result<()> {
+        let CommitOptions { commit_bytes_max, waiting_bytes_max, .. } = self.commit;
+        if commit_bytes_max > waiting_bytes_max {
+            return Err(Error::invalid(format!(
+                "commit.bytes_max is {commit_bytes_max} and commit.waiting_bytes_max is {waiting_bytes_max}, so that a large \
+                 commit would be refused as soon as another waits: give commit.waiting_bytes_max at least as much"
+            )));
+        }
+        let CheckpointOptions { bytes, unsaved_bytes_max, .. } = self.checkpoint;
+        if bytes > unsaved_bytes_max {
+            return Err(Error::invalid(format!(
+                "checkpoint.bytes is {bytes} and checkpoint.unsaved_bytes_max is {unsaved_bytes_max}, so that commits would be \
+                 refused before a checkpoint is due: give checkpoint.unsaved_bytes_max at least as much, better four times"
+            )));
+        }
+        Ok(())
+    }
 }
 
 impl Default for ReplicaOptions {

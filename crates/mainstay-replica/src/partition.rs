@@ -108,8 +108,8 @@ impl Batch {
     /// Adds to a counter: a value of 8 bytes, `i64` little-endian. One that is not there is 0, one that becomes 0 is removed,
     /// and a sum stops at the ends of `i64`. Commits that are under way at the same time all count.
     ///
-    /// A counter's key is for counters alone. Where it has a value of another length the replica stops: a commit that is in
-    /// the log can neither be applied nor be left out then.
+    /// A counter's key is for counters alone. Where it has a value of another length the commit is refused as `Invalid`, and
+    /// nothing of it happens.
     pub fn add(&mut self, key: &[u8], delta: i64) -> &mut Self {
         self.writes().add(key, delta);
         self
@@ -211,11 +211,12 @@ impl Partition {
     /// Commits a batch. When this returns, the commit is durable by the partition's level (on disk, or in memory, of a
     /// quorum of replicas), applied here, and at its place in the order of the set.
     ///
-    /// Dropping the future does not take the commit back.
+    /// Dropping the future may or may not take the commit back: one that still waits to be proposed is left out, one that is
+    /// under way goes on.
     ///
     /// # Errors
-    /// `NotPrimary`, `Overloaded`, `TooLarge`, `Invalid`: nothing was changed. `OutcomeUnknown`: it may or may not have
-    /// happened.
+    /// `NotPrimary`, `Overloaded`, `TooLarge`, `Invalid`: nothing was changed. `Invalid` for a batch of another partition, and
+    /// for one that [adds](Batch::add) to a value that is no counter. `OutcomeUnknown`: it may or may not have happened.
     pub async fn commit(&self, batch: Batch) -> Result<SequenceNumber> {
         match &self.backing {
             Backing::Local(_) => self.commit_at_once(batch),

@@ -1,6 +1,9 @@
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use mainstay_core::SequenceNumber;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 /// How far a replica has applied its log, for those who follow it.
@@ -17,7 +20,12 @@ pub(crate) struct Progress {
     followers: AtomicUsize,
     wake: Notify,
     stopped: OnceLock<String>,
+    /// The commits that were left out when their entries were applied: the newest, since this process started.
+    refused: Mutex<BTreeSet<SequenceNumber>>,
 }
+
+/// How many commits that were left out are remembered. Each of them is a mistake of the application.
+const REFUSED_MAX: usize = 1 << 16;
 
 impl Progress {
     /// A state that has applied what is before `next`, with a log that ends before `log_next`.
@@ -30,6 +38,7 @@ impl Progress {
             followers: AtomicUsize::new(0),
             wake: Notify::new(),
             stopped: OnceLock::new(),
+            refused: Mutex::default(),
         }
     }
 
@@ -45,6 +54,20 @@ impl Progress {
     /// the log, or there may be others in their places, which were never committed.
     pub(crate) fn skips_to(&self, next: u64) {
         self.floor.store(next, Ordering::SeqCst);
+    }
+
+    /// Commits were left out. To be told before their entry counts as [applied](Progress::applied).
+    pub(crate) fn refused(&self, commits: impl Iterator<Item = SequenceNumber>) {
+        let mut refused = self.refused.lock();
+        refused.extend(commits);
+        while refused.len() > REFUSED_MAX {
+            refused.pop_first();
+        }
+    }
+
+    /// True if a commit was left out.
+    pub(crate) fn is_refused(&self, commit: SequenceNumber) -> bool {
+        self.refused.lock().contains(&commit)
     }
 
     /// Nothing is applied any more, and why.

@@ -1,9 +1,10 @@
 //! The types that openraft is told to use. Nothing outside this crate sees them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
-use mainstay_core::NodeId;
+use mainstay_core::{NodeId, SequenceNumber};
 use openraft::raft::responder::Responder;
 
 use crate::runtime::ReplicaRuntime;
@@ -69,13 +70,18 @@ impl fmt::Display for Command {
 }
 
 /// What applying an entry answers to who proposed it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Applied {
     /// The index of the entry in the log.
     pub index: u64,
     /// False if the entry was proposed in another epoch than it was meant for: nothing of it was applied.
     pub accepted: bool,
+    /// The commits in it that cannot be applied to the state as it is, and why: nothing of them was applied.
+    pub refused: Refusals,
 }
+
+/// Commits by their sequence numbers, each with what is wrong with it.
+pub(crate) type Refusals = BTreeMap<SequenceNumber, String>;
 
 /// Calls back when a proposal has an outcome.
 pub(crate) struct Reply<T>(Box<dyn FnOnce(T) + Send>);

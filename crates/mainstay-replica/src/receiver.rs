@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
 use bytes::Bytes;
-use mainstay_core::{Error, Result, task, time};
+use mainstay_core::{Error, ErrorKind, Result, task, time};
 use mainstay_store::state::{Import, StateStore};
 use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::errors::RaftError;
@@ -14,8 +14,9 @@ use openraft::storage::Snapshot;
 use tokio::sync::Mutex;
 
 use crate::bundle::Bundle;
+use crate::growth::Growth;
 use crate::message::{Request, Response};
-use crate::options::Timing;
+use crate::options::ReplicaOptions;
 use crate::raft::{Raft, SnapshotMeta, Types, Vote};
 use crate::replica::{Identity, SNAPSHOT_CHUNK_TIMEOUT};
 use crate::state_machine::{Position, SnapshotData};
@@ -26,6 +27,10 @@ pub(crate) struct Receiver {
     raft: Raft,
     bundle: Bundle,
     store: Arc<dyn StateStore>,
+    growth: Arc<Growth>,
+    unsaved_bytes_max: u64,
+    /// How long entries wait for a checkpoint before they are refused.
+    patience: time::Duration,
     /// Until when no vote is given, see [`Receiver::new`].
     votes_from: time::Instant,
     scope: task::Scope,
@@ -61,16 +66,22 @@ impl Receiver {
         raft: Raft,
         bundle: Bundle,
         store: Arc<dyn StateStore>,
+        growth: Arc<Growth>,
         scope: task::Scope,
         fresh: bool,
-        timing: Timing,
+        options: &ReplicaOptions,
     ) -> Self {
+        let timing = &options.timing;
         let pause = if fresh { time::Duration::ZERO } else { timing.election_timeout_max };
         Self {
             identity,
             raft,
             bundle,
             store,
+            growth,
+            unsaved_bytes_max: options.checkpoint.unsaved_bytes_max,
+            // The primary waits for an answer for longer.
+            patience: timing.heartbeat / 2,
             votes_from: time::now() + pause,
             scope,
             inbox: Arc::default(),
@@ -94,7 +105,10 @@ impl Receiver {
             self.received.fetch_add(1, Ordering::Relaxed);
         }
         match request {
-            Request::Append(append) => answer(self.append(append).await, Response::Append),
+            Request::Append(append) => match self.admit(&append).await {
+                Ok(()) => answer(self.append(append).await, Response::Append),
+                Err(error) => failed(&error),
+            },
             Request::Vote(vote) if !self.may_vote(vote.leadership_transfer) => self.refuse_vote(),
             Request::Vote(vote) => answer(self.raft.vote(vote).await, Response::Vote),
             Request::PreVote(_) if !self.may_vote(false) => self.refuse_vote(),
@@ -108,6 +122,25 @@ impl Receiver {
             Request::SnapshotEnd { transfer, chunks, vote, meta } => self.install(transfer, chunks, vote, meta).await,
             Request::Join { .. } => Response::Failed("a request to join is for the replica itself".to_owned()),
         }
+    }
+
+    /// Keeps entries out while too much is applied and in no checkpoint: what is in the log is applied, and that is held in
+    /// memory until a checkpoint. Heartbeats pass, so that a disk which is behind costs no election.
+    async fn admit(&self, request: &AppendEntriesRequest<Types>) -> Result<()> {
+        if request.entries.is_empty() || self.growth.unsaved() <= self.unsaved_bytes_max {
+            return Ok(());
+        }
+        let room = self.growth.unsaved_at_most(self.unsaved_bytes_max);
+        time::timeout(self.patience, room).await.map_err(|_| {
+            let text = format!(
+                "{} bytes of set {} wait for a checkpoint on node {} (limit {}): its disk is behind, send the entries later",
+                self.growth.unsaved(),
+                self.identity.set,
+                self.identity.node,
+                self.unsaved_bytes_max
+            );
+            Error::new(ErrorKind::Overloaded, text)
+        })
     }
 
     /// Hands entries to openraft and lets it take them in at once: it is only the log that has to be waited for.
@@ -161,7 +194,7 @@ impl Receiver {
         if number != next {
             // A repeated piece was taken already; anything else is lost, and the sender starts over.
             inbox.incoming = Some(current);
-            return if number + 1 == next {
+            return if number.checked_add(1) == Some(next) {
                 Response::Done
             } else {
                 Response::Failed(format!("piece {number} came where {next} was expected: start over"))

@@ -112,7 +112,8 @@ impl Replica {
     /// [`found`](Replica::found) on one node, or to be taken in by [`join`](Replica::join).
     ///
     /// # Errors
-    /// `Corrupt` or `UnknownVersion` if what is stored cannot be used, or the state and the log do not belong together.
+    /// `Invalid` if options contradict each other; `Corrupt` or `UnknownVersion` if what is stored cannot be used, or the
+    /// state and the log do not belong together.
     pub async fn start(
         identity: Identity,
         options: ReplicaOptions,
@@ -120,6 +121,7 @@ impl Replica {
         store: Arc<dyn StateStore>,
         transport: Arc<dyn Transport>,
     ) -> Result<Self> {
+        options.check()?;
         let scope = task::Scope::new();
         // On the heap: it is large, and who starts many replicas carries it along.
         let starting = Box::pin(Self::start_in(identity, options, log, store, transport, scope.clone()));
@@ -171,8 +173,16 @@ impl Replica {
         raft.set_metrics_recorder(Some(answering)).await.map_err(|error| stopped(identity.set, &error.to_string()))?;
         let keeper = Keeper::new(identity.set, &raft, &options.timing, committer.clone(), progress.clone());
         let keeper = Arc::new(keeper);
-        let receiver =
-            Receiver::new(identity, raft.clone(), bundle, store.clone(), scope.clone(), fresh, options.timing);
+        let receiver = Receiver::new(
+            identity,
+            raft.clone(),
+            bundle,
+            store.clone(),
+            growth.clone(),
+            scope.clone(),
+            fresh,
+            &options,
+        );
         let inner = Inner {
             identity,
             options,

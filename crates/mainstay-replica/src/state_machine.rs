@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
-use mainstay_core::{Epoch, Result, task};
-use mainstay_store::state::{Import, Mark, StateSnapshot, StateStore, Write};
+use mainstay_core::{Epoch, Error, ErrorKind, Result, task};
+use mainstay_store::state::{self, Import, Mark, StateSnapshot, StateStore, Write};
 use openraft::storage::{EntryResponder, RaftStateMachine, Snapshot};
 use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
 
@@ -12,7 +12,7 @@ use crate::command::ParsedCommand;
 use crate::growth::Growth;
 use crate::log_storage::into_io;
 use crate::progress::Progress;
-use crate::raft::{self, Applied, Command, Entry, LogId, SnapshotMeta, StoredMembership, Types};
+use crate::raft::{self, Applied, Command, Entry, LogId, Refusals, SnapshotMeta, StoredMembership, Types};
 use crate::wire::{self, Reader};
 
 /// How many entries are applied before other tasks get a chance to run.
@@ -78,7 +78,7 @@ impl StateMachine {
         Ok(Self { store, growth, progress, position, note: mark.note })
     }
 
-    fn apply_entry(&mut self, entry: &Entry) -> Result<bool> {
+    fn apply_entry(&mut self, entry: &Entry) -> Result<Applied> {
         let id = entry.log_id;
         let (term, index) = (id.leader_id.term, id.index);
         if let EntryPayload::Membership(membership) = &entry.payload {
@@ -88,25 +88,43 @@ impl StateMachine {
             self.note = self.position.note(term);
         }
         let mark = Mark { index: index + 1, note: self.note.clone() };
-        let accepted = match &entry.payload {
+        let applied = match &entry.payload {
             EntryPayload::Normal(command) => self.apply_command(mark, id, command)?,
             EntryPayload::Blank | EntryPayload::Membership(_) => {
                 self.store.apply(mark, &mut std::iter::empty())?;
-                true
+                Applied { index, accepted: true, refused: Refusals::new() }
             }
         };
         self.position.applied = Some(id);
-        Ok(accepted)
+        Ok(applied)
     }
 
-    fn apply_command(&self, mark: Mark, id: LogId, command: &Command) -> Result<bool> {
+    fn apply_command(&self, mark: Mark, id: LogId, command: &Command) -> Result<Applied> {
         let parsed = ParsedCommand::parse(&command.0)?;
         self.growth.logged(mark.index, command.0.len() as u64);
         let accepted = parsed.epoch == Epoch(id.leader_id.term);
         let writes: &mut dyn Iterator<Item = Write<'_>> =
             if accepted { &mut parsed.writes(id.index) } else { &mut std::iter::empty() };
-        self.store.apply(mark, writes)?;
-        Ok(accepted)
+        let refused = match self.store.apply(mark.clone(), writes) {
+            Ok(()) => Refusals::new(),
+            Err(error) if error.kind() == ErrorKind::Invalid => self.apply_the_rest(mark, id.index, &parsed, error)?,
+            Err(error) => return Err(error),
+        };
+        Ok(Applied { index: id.index, accepted, refused })
+    }
+
+    /// Applies an entry without the commits that the store refuses. Which those are follows from the state and the entry
+    /// alone: every replica leaves out the same, and stopping would help none of them.
+    fn apply_the_rest(&self, mark: Mark, index: u64, parsed: &ParsedCommand<'_>, error: Error) -> Result<Refusals> {
+        let refused = state::refused(&*self.store, parsed.stamped(index))?;
+        if refused.is_empty() {
+            // It is something else that is wrong.
+            return Err(error);
+        }
+        let rest = parsed.stamped(index).filter(|(number, _)| !refused.contains_key(number));
+        self.store.apply(mark, &mut rest.flat_map(|(_, writes)| writes))?;
+        self.progress.refused(refused.keys().copied());
+        Ok(refused.into_iter().map(|(number, error)| (number, error.to_string())).collect())
     }
 
     fn tell_progress(&self) {
@@ -135,13 +153,14 @@ impl RaftStateMachine<Types> for StateMachine {
         let mut run = 0;
         while let Some(item) = entries.next().await {
             let (entry, responder) = item?;
-            let accepted = self.apply_entry(&entry).map_err(into_io)?;
+            let applied = self.apply_entry(&entry).map_err(into_io)?;
             if let Some(responder) = responder {
-                responder.send(Applied { index: entry.log_id.index, accepted });
+                responder.send(applied);
             }
             run += 1;
             if run % APPLY_RUN_MAX == 0 {
                 self.tell_progress();
+                self.growth.applied(self.store.unsaved_bytes());
                 tokio::task::yield_now().await;
             }
         }

@@ -7,6 +7,7 @@ mod following;
 mod growth;
 mod joining;
 mod network;
+mod peers;
 mod snapshot_reception;
 mod storage_suite;
 mod ticking;

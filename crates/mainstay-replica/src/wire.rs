@@ -187,12 +187,16 @@ pub(crate) fn put_stored_membership(buffer: &mut BytesMut, stored: &StoredMember
 }
 
 /// The bytes of an entry as they stand in the node log and in an append message. The index is not in it: the place says it.
+/// About how many bytes an entry is encoded to.
+pub(crate) fn entry_bytes(entry: &Entry) -> usize {
+    match &entry.payload {
+        EntryPayload::Normal(command) => command.0.len() + 10,
+        _ => 74,
+    }
+}
+
 pub(crate) fn encode_entry(entry: &Entry) -> Bytes {
-    let size = match &entry.payload {
-        EntryPayload::Normal(command) => command.0.len(),
-        _ => 64,
-    };
-    let mut buffer = BytesMut::with_capacity(size + 10);
+    let mut buffer = BytesMut::with_capacity(entry_bytes(entry));
     buffer.put_u8(VERSION);
     buffer.put_u64_le(entry.log_id.leader_id.term);
     match &entry.payload {

@@ -110,16 +110,17 @@ impl Cluster {
         Replica::start(identity, self.scenario.replica.clone(), log, store, self.network.endpoint(id)).await
     }
 
-    /// Kills a node where it stands; what its disk had not synced is lost.
-    pub(crate) fn crash(&self, id: NodeId) {
+    /// Kills a node where it stands; what its disk had not synced is lost. False if it did not run.
+    pub(crate) fn crash(&self, id: NodeId) -> bool {
         let mut nodes = self.nodes.lock();
-        let Some(node) = nodes.get_mut(&id) else { return };
-        let Some(running) = node.running.take() else { return };
+        let Some(node) = nodes.get_mut(&id) else { return false };
+        let Some(running) = node.running.take() else { return false };
         event!(self.trace, "{id} crashes");
         self.network.detach(id);
         running.replica.kill();
         running.scope.stop();
         node.disk.crash();
+        true
     }
 
     /// Lets a node's disk fail from some operation on, as when the power goes in the midst of a write.

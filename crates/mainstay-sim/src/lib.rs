@@ -18,11 +18,13 @@ mod client;
 mod cluster;
 mod ledger;
 mod nemesis;
+mod panics;
 
 pub mod planted;
 mod scenario;
 mod trace;
 
+pub use nemesis::{Counts, Tally};
 pub use run::{Report, Settings, run};
 pub use scenario::Scenario;
 pub use trace::Trace;

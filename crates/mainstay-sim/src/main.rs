@@ -1,20 +1,23 @@
 //! Simulates replica sets by seed, and replays a seed that failed.
 
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use clap::Parser;
+use clap::{CommandFactory as _, Parser};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mainstay_sim::{Report, Settings, run};
+use mainstay_sim::{Report, Settings, Tally, run};
 use parking_lot::Mutex;
+
+/// What a shell says of a command that ended because nobody reads its output any more.
+const PIPE_CLOSED: i32 = 141;
 
 /// Crash, cut and reconfigure replicas on simulated time, disk and network, and check that nothing acknowledged is lost.
 #[derive(Debug, Parser)]
 #[command(name = "mainstay-sim", version)]
 struct Arguments {
     /// How many seeds to run, one after the other.
-    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "seed")]
+    #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
 
     /// The first of them.
@@ -42,10 +45,17 @@ fn main() -> ExitCode {
     }
 }
 
+/// Prints a line. Whoever reads may have seen enough, as `head` has: then this ends, like others whose pipe is closed.
+fn say(line: std::fmt::Arguments<'_>) {
+    if writeln!(std::io::stdout(), "{line}").is_err() {
+        std::process::exit(PIPE_CLOSED);
+    }
+}
+
 fn replay(seed: u64, trace: bool) -> ExitCode {
-    let sink = trace.then(|| Box::new(|line: &str| println!("{line}")) as Box<dyn FnMut(&str) + Send>);
+    let sink = trace.then(|| Box::new(|line: &str| say(format_args!("{line}"))) as Box<dyn FnMut(&str) + Send>);
     let report = run(Settings { seed, sink, ..Settings::default() });
-    println!(
+    say(format_args!(
         "seed {seed}: {} events in {:.1} simulated seconds, {} commits acknowledged, {} unknown, {} reads, {:?}",
         report.events,
         report.simulated.as_secs_f64(),
@@ -53,10 +63,10 @@ fn replay(seed: u64, trace: bool) -> ExitCode {
         report.unknown,
         report.reads,
         report.troubles,
-    );
+    ));
     match report.violation {
         None => {
-            println!("no checker objects; trace digest {:016x}", report.digest);
+            say(format_args!("no checker objects; trace digest {:016x}", report.digest));
             ExitCode::SUCCESS
         }
         Some(violation) => {
@@ -69,8 +79,12 @@ fn replay(seed: u64, trace: bool) -> ExitCode {
 fn sweep(arguments: &Arguments) -> ExitCode {
     let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     let jobs = arguments.jobs.unwrap_or(cores);
-    let end = arguments.first_seed.saturating_add(arguments.seeds);
-    let next = AtomicU64::new(arguments.first_seed);
+    let Some(last) = arguments.first_seed.checked_add(arguments.seeds - 1) else {
+        let text =
+            format!("{} seeds from {} on go beyond the last, {}", arguments.seeds, arguments.first_seed, u64::MAX);
+        Arguments::command().error(clap::error::ErrorKind::ValueValidation, text).exit();
+    };
+    let next = Mutex::new(arguments.first_seed..=last);
     let failed = AtomicBool::new(false);
     let total = Mutex::new(Total::default());
     let bar = progress_bar(arguments.seeds);
@@ -78,10 +92,7 @@ fn sweep(arguments: &Arguments) -> ExitCode {
         for _ in 0..jobs {
             scope.spawn(|| {
                 while !failed.load(Ordering::Relaxed) {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= end {
-                        break;
-                    }
+                    let Some(seed) = next.lock().next() else { break };
                     let report = run(Settings { seed, ..Settings::default() });
                     failed.fetch_or(report.violation.is_some(), Ordering::Relaxed);
                     total.lock().add(report);
@@ -118,10 +129,11 @@ struct Total {
     acknowledged: u64,
     unknown: u64,
     reads: u64,
-    crashes: u64,
+    crashes: Tally,
     network_troubles: u64,
-    member_changes: u64,
-    hand_overs: u64,
+    additions: Tally,
+    removals: Tally,
+    hand_overs: Tally,
     simulated_secs: f64,
     failures: Vec<Report>,
 }
@@ -134,7 +146,8 @@ impl Total {
         self.reads += report.reads;
         self.crashes += report.troubles.crashes;
         self.network_troubles += report.troubles.network_troubles;
-        self.member_changes += report.troubles.member_changes;
+        self.additions += report.troubles.additions;
+        self.removals += report.troubles.removals;
         self.hand_overs += report.troubles.hand_overs;
         self.simulated_secs += report.simulated.as_secs_f64();
         if report.violation.is_some() {
@@ -144,18 +157,18 @@ impl Total {
 
     fn print(&self, elapsed: std::time::Duration) -> ExitCode {
         let minutes = elapsed.as_secs_f64() / 60.0;
-        println!("{} seeds, {:.0} per minute", self.seeds, self.seeds as f64 / minutes.max(1e-9));
-        println!("{:.1} hours simulated", self.simulated_secs / 3600.0);
-        println!(
-            "{} crashes, {} network troubles, {} hand-overs, {} member changes",
-            self.crashes, self.network_troubles, self.hand_overs, self.member_changes
-        );
-        println!(
+        say(format_args!("{} seeds, {:.0} per minute", self.seeds, self.seeds as f64 / minutes.max(1e-9)));
+        say(format_args!("{:.1} hours simulated", self.simulated_secs / 3600.0));
+        say(format_args!(
+            "done, of what was tried: {} crashes, {} hand-overs, {} members added, {} removed; {} network troubles",
+            self.crashes, self.hand_overs, self.additions, self.removals, self.network_troubles
+        ));
+        say(format_args!(
             "{} commits acknowledged, {} of unknown outcome, {} reads",
             self.acknowledged, self.unknown, self.reads
-        );
+        ));
         if self.failures.is_empty() {
-            println!("every acknowledged commit is on all replicas, in the same order; no checker objects");
+            say(format_args!("every acknowledged commit is on all replicas, in the same order; no checker objects"));
             return ExitCode::SUCCESS;
         }
         for report in &self.failures {

@@ -26,14 +26,44 @@ pub(crate) struct Nemesis {
 /// How often what was done.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Nodes killed.
-    pub crashes: u64,
+    /// Nodes killed; one that was down already cannot be.
+    pub crashes: Tally,
     /// Cuts and spells of bad network.
     pub network_troubles: u64,
-    /// Members added or removed.
-    pub member_changes: u64,
+    /// Members added.
+    pub additions: Tally,
+    /// Members removed.
+    pub removals: Tally,
     /// Primaries that handed over.
-    pub hand_overs: u64,
+    pub hand_overs: Tally,
+}
+
+/// How often something was tried, and how often it succeeded: only that puts anything to the test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// How often it was tried.
+    pub tried: u64,
+    /// How often it succeeded.
+    pub done: u64,
+}
+
+impl Tally {
+    fn end(&mut self, succeeded: bool) {
+        self.done += u64::from(succeeded);
+    }
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.tried += other.tried;
+        self.done += other.done;
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} of {}", self.done, self.tried)
+    }
 }
 
 impl Nemesis {
@@ -108,8 +138,9 @@ impl Nemesis {
     }
 
     fn crash(self: &Arc<Self>, node: NodeId, down: Duration) {
-        self.counts.lock().crashes += 1;
-        self.cluster.crash(node);
+        self.counts.lock().crashes.tried += 1;
+        let crashed = self.cluster.crash(node);
+        self.counts.lock().crashes.end(crashed);
         let this = self.clone();
         task::spawn(async move {
             time::sleep(down).await;
@@ -191,6 +222,7 @@ impl Nemesis {
             duplication: rng.random_range(0.0..0.3),
             delay_min: Duration::from_micros(100),
             delay_max: Duration::from_millis(rng.random_range(1..150)),
+            ..Troubles::default()
         };
         self.counts.lock().network_troubles += 1;
         event!(self.cluster.trace, "the network is bad: {troubles:?}");
@@ -199,7 +231,7 @@ impl Nemesis {
 
     fn hand_over(self: &Arc<Self>) {
         let (Some(primary), Some(to)) = (self.cluster.primary(), self.victim()) else { return };
-        self.counts.lock().hand_overs += 1;
+        self.counts.lock().hand_overs.tried += 1;
         if random::rng().random_bool(0.5) {
             // Who has handed over may never hear what came of it.
             let (this, node) = (self.clone(), primary.status().identity.node);
@@ -209,10 +241,13 @@ impl Nemesis {
                 this.cut_off(node);
             });
         }
-        let trace = self.cluster.trace.clone();
+        let this = self.clone();
         task::spawn(async move {
-            event!(trace, "{} hands over to {to}", primary.status().identity.node);
+            let (trace, node) = (&this.cluster.trace, primary.status().identity.node);
+            event!(trace, "{node} hands over to {to}");
             let result = primary.hand_over(ReplicaId(to.0)).await;
+            // To itself it has nothing to hand over.
+            this.counts.lock().hand_overs.end(result.is_ok() && node != to);
             event!(trace, "handed over to {to}: {:?}", result.map_err(|error| error.kind()));
         });
     }
@@ -249,23 +284,27 @@ impl Nemesis {
             NodeId(*next - 1)
         };
         event!(self.cluster.trace, "{node} is to become a member");
-        self.counts.lock().member_changes += 1;
+        self.counts.lock().additions.tried += 1;
         if let Err(error) = self.cluster.start(node).await {
             self.stuck.lock().get_or_insert(format!("{node} could not be started: {error:?}"));
             return;
         }
         let adding = primary.add_member(ReplicaId(node.0), node);
         let result = time::timeout(Duration::from_secs(5), adding).await;
-        event!(self.cluster.trace, "{node} became a member: {}", matches!(result, Ok(Ok(()))));
+        let added = matches!(result, Ok(Ok(())));
+        self.counts.lock().additions.end(added);
+        event!(self.cluster.trace, "{node} became a member: {added}");
     }
 
     async fn remove(&self, primary: mainstay_replica::Replica, replica: ReplicaId) {
         event!(self.cluster.trace, "{replica} is to leave");
-        self.counts.lock().member_changes += 1;
+        self.counts.lock().removals.tried += 1;
         let removing = primary.remove_member(replica);
         let result = time::timeout(Duration::from_secs(5), removing).await;
-        event!(self.cluster.trace, "{replica} left: {}", matches!(result, Ok(Ok(()))));
-        if matches!(result, Ok(Ok(()))) {
+        let removed = matches!(result, Ok(Ok(())));
+        self.counts.lock().removals.end(removed);
+        event!(self.cluster.trace, "{replica} left: {removed}");
+        if removed {
             self.cluster.retire(NodeId(replica.0));
         }
     }

@@ -1,3 +1,4 @@
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use mainstay_core::task::Scope;
@@ -9,6 +10,7 @@ use crate::client::{Client, Outcome};
 use crate::cluster::Cluster;
 use crate::event;
 use crate::nemesis::{Counts, Nemesis};
+use crate::panics::Panics;
 use crate::planted::PlantedBug;
 use crate::scenario::Scenario;
 use crate::trace::{Sink, Trace};
@@ -25,11 +27,11 @@ pub struct Settings {
 }
 
 /// What came of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
     /// The seed of the run.
     pub seed: u64,
-    /// What a checker objected to first, if any did.
+    /// What a checker objected to first, if any did, or the first panic, if there was one.
     pub violation: Option<String>,
     /// Equal for two runs only if all their events are the same.
     pub digest: u64,
@@ -61,10 +63,20 @@ pub fn run(settings: Settings) -> Report {
         .rng_seed(RngSeed::from_bytes(&settings.seed.to_le_bytes()))
         .build()
         .expect("a runtime of one thread");
-    random::seed_thread(settings.seed);
+    let seed = settings.seed;
+    random::seed_thread(seed);
     let scope = Scope::new();
-    let report = runtime.block_on(scope.enter(simulate(settings)));
+    let panics = Panics::watch();
+    let report = catch_unwind(AssertUnwindSafe(|| runtime.block_on(scope.enter(simulate(settings)))));
     scope.stop();
+    // What is left of the tasks ends here, and may panic, too.
+    let dropped = catch_unwind(AssertUnwindSafe(|| drop(runtime)));
+    let mut report = report.unwrap_or_else(|_| Report { seed, ..Report::default() });
+    if let Some(panic) = panics.first() {
+        report.violation = Some(format!("panicked: {panic}"));
+    } else if dropped.is_err() {
+        report.violation.get_or_insert_with(|| "panicked at its end".to_owned());
+    }
     report
 }
 

@@ -253,6 +253,31 @@ fn a_crash_at_every_operation_of_an_import_leaves_one_of_two_states() {
 }
 
 #[test]
+fn a_state_that_was_found_after_a_kill_is_there_after_a_crash() {
+    let source = open(&SimDisk::new(0)).unwrap();
+    put(&source, 9, 0..80, 300);
+    let chunks: Vec<Bytes> = source.snapshot().unwrap().export().unwrap().map(Result::unwrap).collect();
+    for seed in 0..20 {
+        let disk = SimDisk::new(seed);
+        let store = open(&disk).unwrap();
+        put(&store, 1, 50..60, 500);
+        store.checkpoint().unwrap();
+        // The process is killed between the rename of an import and the sync of the folder.
+        disk.inject(Fault::on(DiskOp::SyncDir).path("/data"));
+        let mut import = store.import().unwrap();
+        chunks.iter().try_for_each(|chunk| import.push(chunk)).unwrap();
+        import.finish().unwrap_err();
+        drop(store);
+        // The next one sees the new name, and its log is cut by what it finds.
+        let store = open(&disk).unwrap();
+        assert_eq!(store.checkpointed(), mark(9));
+        drop(store);
+        disk.crash();
+        assert_eq!(open(&disk).unwrap().mark(), mark(9), "seed {seed}");
+    }
+}
+
+#[test]
 fn a_crash_at_every_operation_of_a_creation_can_be_opened() {
     for operation in 0.. {
         let disk = SimDisk::new(operation);

@@ -17,7 +17,6 @@ use super::origin::Origin;
 use super::placement::{PARTITIONS, PERSISTENCE, REPLICAS_MIN, REPLICAS_TARGET};
 use super::problem::{Problem, refusal};
 use super::state_keys::{STATE_KEYS, is_state_key};
-use super::value::Value;
 
 mod layered;
 mod service;
@@ -218,22 +217,12 @@ fn strangers<'w>(
     })
 }
 
-/// Two settings of the node that do not go together.
+/// Settings of the node that do not go together.
 fn contradiction(node: &Layered<NodeDraft>) -> Option<Problem> {
-    let (bytes, unsaved) = ("checkpoint.bytes", "checkpoint.unsaved_bytes_max");
-    let checkpoint = &node.value.host.replica.checkpoint;
-    if checkpoint.unsaved_bytes_max >= checkpoint.bytes {
-        return None;
-    }
-    Some(Problem {
-        place: node.said_last(&[bytes, unsaved]),
-        text: format!(
-            "{bytes} is {} and {unsaved} is {}, so that commits would be refused before a checkpoint is due: give {unsaved} \
-             at least as much, better four times",
-            Value::Bytes(checkpoint.bytes),
-            Value::Bytes(checkpoint.unsaved_bytes_max)
-        ),
-    })
+    let error = node.value.host.check().err()?;
+    let names = NODE_KEYS.iter().map(|key| key.name);
+    let named: Vec<_> = names.filter(|name| error.to_string().contains(name)).collect();
+    Some(Problem { place: node.said_last(&named), text: error.to_string() })
 }
 
 /// Refuses settings of actors that cannot be, alone or together.

@@ -296,7 +296,11 @@ fn a_mistake_is_named_with_its_place_and_what_is_allowed() {
         ),
         (
             "checkpoint.bytes = \"1GiB\"",
-            "mainstay.toml:1: checkpoint.bytes is \"1GiB\" and checkpoint.unsaved_bytes_max is \"200MiB\"",
+            "mainstay.toml:1: checkpoint.bytes is 1073741824 and checkpoint.unsaved_bytes_max is 209715200",
+        ),
+        (
+            "commit.waiting_bytes_max = \"1MiB\"",
+            "mainstay.toml:1: commit.bytes_max is 16777216 and commit.waiting_bytes_max is 1048576",
         ),
         ("data_dir = \"a\"\ndata_dir = \"b\"", "mainstay.toml:2: this is not TOML: duplicate key"),
         ("data_dir = ", "mainstay.toml:1: this is not TOML: "),

@@ -13,7 +13,7 @@ use crate::bundle::Bundle;
 use crate::command::ParsedCommand;
 use crate::committer::{Commit, Committer};
 use crate::options::{CommitOptions, ReplicaOptions};
-use crate::raft::Applied;
+use crate::raft::{Applied, Refusals};
 
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 
@@ -116,6 +116,15 @@ fn limits_are_told_and_a_refused_commit_does_not_count() {
 }
 
 #[test]
+fn one_commit_is_always_let_in() {
+    let committer = committer(|options| (options.waiting_max, options.waiting_bytes_max) = (0, 1));
+    let (mut a, mut b) = (pin!(committer.commit(commit("a"))), pin!(committer.commit(commit("b"))));
+    assert!(poll(a.as_mut()).is_pending());
+    assert_eq!(kind(poll(b.as_mut())), ErrorKind::Overloaded);
+    assert_eq!(next_keys(&committer).unwrap(), ["a"]);
+}
+
+#[test]
 fn closing_refuses_what_waits_and_leaves_what_is_in_flight_unknown() {
     let committer = committer(|options| options.entries_in_flight_max = 1);
     let mut flying = pin!(committer.commit(commit("flying")));
@@ -153,7 +162,7 @@ fn an_entry_that_was_dropped_is_unknown_and_one_of_another_epoch_is_refused() {
 fn response(index: u64, accepted: bool) -> openraft::raft::ClientWriteResponse<crate::raft::Types> {
     openraft::raft::ClientWriteResponse {
         log_id: crate::raft::log_id(5, index),
-        data: Applied { index, accepted },
+        data: Applied { index, accepted, refused: Refusals::new() },
         membership: None,
     }
 }

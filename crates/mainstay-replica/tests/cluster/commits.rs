@@ -1,5 +1,12 @@
-use mainstay_core::{Epoch, ErrorKind, NodeId, PartitionId};
-use mainstay_replica::ReplicaOptions;
+use std::path::Path;
+use std::sync::Arc;
+
+use mainstay_core::time::{self, Duration};
+use mainstay_core::{Epoch, ErrorKind, NodeId, PartitionId, ReplicaId};
+use mainstay_replica::{ReplicaOptions, Troubles};
+use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
+use mainstay_store::log::MemoryLog;
+use mainstay_store::state::{DiskStore, DiskStoreOptions};
 
 use crate::harness::{Cluster, contents, partition, put};
 
@@ -48,6 +55,49 @@ async fn many_callers_share_log_entries() {
     let entries = primary.status().log_next - before;
     assert!(entries < 100, "1,000 commits took {entries} log entries");
     assert_eq!(contents(&primary).len(), 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_gets_through_a_narrow_network_however_large_it_is() {
+    let cluster = Cluster::founded(3, ReplicaOptions::default()).await;
+    let primary = cluster.primary().await;
+    // Ten seconds for what has to be answered within one heartbeat otherwise.
+    cluster.network.set_troubles(Troubles { bytes_per_sec: 1_500_000, ..Troubles::default() });
+    let large = "x".repeat(15_000_000);
+    let partition = partition(&primary);
+    let committed = time::timeout(Duration::from_secs(60), put(&partition, "large", &large)).await;
+    committed.expect("it gets through").unwrap();
+    cluster.converged().await;
+    assert_eq!(primary.standing().epoch, cluster.primary().await.standing().epoch, "heartbeats are not held up");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secondary_whose_disk_is_behind_takes_in_no_more_than_its_limit() {
+    let mut options = ReplicaOptions::default();
+    options.checkpoint.bytes = 20_000;
+    options.checkpoint.unsaved_bytes_max = 100_000;
+    let mut cluster = Cluster::new(options);
+    let disks: Vec<SimDisk> = (1..=3).map(SimDisk::new).collect();
+    for (node, disk) in (1..).zip(&disks) {
+        let store = DiskStore::open(Arc::new(disk.clone()), Path::new("/state"), DiskStoreOptions::default()).unwrap();
+        cluster.start_on(NodeId(node), ReplicaId(node), Arc::new(MemoryLog::new()), Arc::new(store)).await;
+    }
+    let first = (1..=3).map(|id| (ReplicaId(id), NodeId(id))).collect();
+    cluster.replica(1).found(&first).await.unwrap();
+    let primary = cluster.primary().await;
+    let epoch = primary.standing().epoch;
+    let slow = (1..=3).find(|node| NodeId(*node) != primary.status().identity.node).unwrap();
+    disks[slow as usize - 1].inject(Fault::on(DiskOp::Write).times(u64::MAX));
+    let mut most = 0;
+    for number in 0..100 {
+        put(&partition(&primary), &number.to_string(), &"x".repeat(10_000)).await.unwrap();
+        most = most.max(cluster.replica(slow).activity().unsaved_bytes);
+    }
+    assert!((100_000..200_000).contains(&most), "{most}");
+    assert_eq!(primary.standing().epoch, epoch, "heartbeats pass");
+    disks[slow as usize - 1].heal();
+    cluster.converged().await;
+    assert_eq!(contents(&cluster.replica(slow)), contents(&primary));
 }
 
 #[tokio::test(start_paused = true)]

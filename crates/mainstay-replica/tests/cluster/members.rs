@@ -77,7 +77,7 @@ async fn founding_again_does_nothing_and_founding_without_oneself_is_refused() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_a_peer_sends_is_answered() {
+async fn bytes_that_are_no_message_are_answered() {
     let cluster = Cluster::founded(1, ReplicaOptions::default()).await;
     let primary = cluster.primary().await;
     for length in 0..64_u8 {

@@ -3,7 +3,7 @@ use std::path::Path;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Epoch, ErrorKind, Level, NodeId, PartitionId, ReplicaId, SetId};
 use mainstay_replica::{HostOptions, Role, SETS_PER_LEVEL};
-use mainstay_store::disk::sim::SimDisk;
+use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::disk::{Disk as _, OpenMode};
 
 use crate::harness::{FOLDER, LEVELS, Nodes, at_primary, founded, get, options, put};
@@ -109,6 +109,48 @@ async fn a_folder_is_opened_only_by_its_node_and_by_one_process() {
     disk.remove(&identity).unwrap();
     let missing = nodes.open(&disk, options(1)).await.err().unwrap();
     assert!(missing.kind() == ErrorKind::Corrupt && missing.to_string().contains("identity"), "{missing}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn options_that_contradict_each_other_are_refused_by_their_names_before_anything_is_done() {
+    let contradictions: [(fn(&mut HostOptions), [&str; 2]); 4] = [
+        (
+            |options| options.replica.commit.waiting_bytes_max = 1 << 20,
+            ["commit.bytes_max", "commit.waiting_bytes_max"],
+        ),
+        (|options| options.replica.checkpoint.bytes = 1 << 30, ["checkpoint.bytes", "checkpoint.unsaved_bytes_max"]),
+        (|options| options.log.batch_bytes_max = 16 << 20, ["commit.bytes_max", "log.batch_bytes_max"]),
+        (
+            |options| options.replica.commit.entry_bytes_max = 64 << 20,
+            ["commit.entry_bytes_max", "log.batch_bytes_max"],
+        ),
+    ];
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    for (contradict, names) in contradictions {
+        let mut options = options(1);
+        contradict(&mut options);
+        let error = nodes.open(&disk, options).await.err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(names.iter().all(|name| error.to_string().contains(name)), "{error}");
+    }
+    assert!(disk.list(Path::new(FOLDER)).is_err(), "no folder was made");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_whose_creation_was_cut_short_keeps_its_identity_after_a_crash() {
+    for seed in 0..10 {
+        let (nodes, disk) = (Nodes::default(), SimDisk::new(seed));
+        // The process is killed between the rename of the identity and the sync of the folder.
+        disk.inject(Fault::on(DiskOp::SyncDir).path(FOLDER));
+        assert!(nodes.open(&disk, options(1)).await.is_err());
+        let process = founded(&nodes, &disk, options(1)).await;
+        put(&process.host.partition(Level::Persisted, PartitionId(1)), "k", "v").await.unwrap();
+        nodes.kill(process, &disk);
+        let process = founded(&nodes, &disk, options(1)).await;
+        let found = get(&process.host.partition(Level::Persisted, PartitionId(1)), "k");
+        assert_eq!(found.as_deref(), Some("v"), "seed {seed}");
+        nodes.kill(process, &disk);
+    }
 }
 
 #[tokio::test(start_paused = true)]

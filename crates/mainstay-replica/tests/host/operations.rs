@@ -1,6 +1,6 @@
 //! What a batch can do beside puts and deletes, on every level.
 
-use mainstay_core::{Level, PartitionId, SequenceNumber};
+use mainstay_core::{ErrorKind, Level, PartitionId, SequenceNumber};
 use mainstay_replica::{Batch, Partition};
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::state::{KeyRange, Order};
@@ -41,6 +41,50 @@ async fn additions_that_are_under_way_at_once_all_count() {
         partition.commit(adding(&partition, -5050)).await.unwrap();
         assert_eq!(count(&partition, "count"), None, "{level}");
         assert_eq!(partition.read().unwrap().scan(KeyRange::all(), Order::Ascending).unwrap().count(), 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_addition_to_what_is_no_counter_is_refused_alone_and_again_after_a_restart() {
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    let mut process = founded(&nodes, &disk, options(1)).await;
+    for round in 1..=3 {
+        for level in LEVELS {
+            let partition = process.host.partition(level, PartitionId(3));
+            put(&partition, "text", "no counter").await.unwrap();
+            let mut changes = partition.changes(partition.read().unwrap().sequence_number()).unwrap();
+            // Many at once share an entry. The tenth and the last are wrong, each with something that is not.
+            let commits = (1..=50).map(|number| {
+                let mut batch = adding(&partition, 1);
+                if number == 10 || number == 50 {
+                    batch.put(b"left out", b"").add(b"text", 1);
+                }
+                partition.commit(batch)
+            });
+            let outcomes = futures_util::future::join_all(commits).await;
+            for (number, outcome) in (1..).zip(outcomes) {
+                if number == 10 || number == 50 {
+                    let error = outcome.unwrap_err();
+                    assert!(
+                        error.kind() == ErrorKind::Invalid && error.to_string().contains("text"),
+                        "{level}: {error}"
+                    );
+                } else {
+                    let followed = changes.next().await.unwrap();
+                    assert_eq!(followed.sequence_number, outcome.unwrap(), "{level}: only what happened is followed");
+                }
+            }
+            let rounds = if level == Level::Persisted { round } else { 1 };
+            assert_eq!(count(&partition, "count"), Some(48 * rounds), "{level}");
+            assert_eq!(get(&partition, "left out"), None, "{level}");
+            assert_eq!(get(&partition, "text").as_deref(), Some("no counter"), "{level}");
+        }
+        // The log is applied again from the last checkpoint on.
+        nodes.kill(process, &disk);
+        process = founded(&nodes, &disk, options(1)).await;
+        let partition = process.host.partition(Level::Persisted, PartitionId(3));
+        assert_eq!(count(&partition, "count"), Some(48 * round), "after a restart");
+        assert_eq!(get(&partition, "left out"), None);
     }
 }
 

@@ -28,7 +28,7 @@ pub trait Disk: Debug + Send + Sync + 'static {
     /// The names of the files and folders in a folder, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 
-    /// Creates a folder and those above it, durably; an existing one is fine.
+    /// Creates a folder and those above it, durably; an existing one is fine, and is durable afterwards, too.
     fn create_dir_all(&self, dir: &Path) -> io::Result<()>;
 
     /// Renames a file, replacing the target.

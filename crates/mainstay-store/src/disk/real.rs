@@ -1,7 +1,7 @@
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::FallocateFlags;
@@ -46,16 +46,23 @@ impl Disk for RealDisk {
     }
 
     fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
-        // The folders that are missing, from the innermost out: each parent is synced once its child is there.
-        let missing: Vec<PathBuf> = dir.ancestors().take_while(|dir| !dir.exists()).map(Path::to_path_buf).collect();
-        std::fs::create_dir_all(dir)?;
-        for created in missing.iter().rev() {
-            match created.parent() {
-                Some(parent) if !parent.as_os_str().is_empty() => self.sync_dir(parent)?,
-                _ => self.sync_dir(Path::new("."))?,
+        // One by one from the outside in, and each is durable before the next: of those that are found, only the innermost
+        // may have been left unsynced by a process that was killed.
+        let folders = || dir.ancestors().filter(|folder| !folder.as_os_str().is_empty());
+        let missing: Vec<&Path> = folders().take_while(|folder| !folder.exists()).collect();
+        if let Some(found) = folders().nth(missing.len()) {
+            match self.sync_dir(folder_of(found)) {
+                // Who may not read a folder has created and synced nothing in it.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                synced => synced?,
             }
         }
-        Ok(())
+        for missing in missing.into_iter().rev() {
+            std::fs::create_dir_all(missing)?;
+            self.sync_dir(folder_of(missing))?;
+        }
+        // Fails if it is a file.
+        std::fs::create_dir_all(dir)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -77,6 +84,15 @@ impl Disk for RealDisk {
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+/// The folder that holds a path; the root holds itself.
+fn folder_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder.as_os_str().is_empty() => Path::new("."),
+        Some(folder) => folder,
+        None => path,
     }
 }
 
@@ -155,6 +171,20 @@ mod tests {
     fn real_disk_conforms() {
         let dir = tempfile::tempdir().unwrap();
         super::super::conformance::check(&RealDisk, dir.path());
+    }
+
+    #[test]
+    fn folders_are_created_below_and_beside_those_that_are_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let deep = dir.path().join("a/b/c");
+        for folder in [deep.as_path(), &deep, &dir.path().join("a/d"), Path::new("/"), Path::new("."), Path::new("src")]
+        {
+            RealDisk.create_dir_all(folder).unwrap();
+            assert!(folder.is_dir());
+        }
+        std::fs::write(dir.path().join("file"), "").unwrap();
+        RealDisk.create_dir_all(&dir.path().join("file")).unwrap_err();
+        RealDisk.create_dir_all(&dir.path().join("file/below")).unwrap_err();
     }
 
     #[test]

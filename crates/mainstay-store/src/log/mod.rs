@@ -41,7 +41,7 @@ pub struct GroupId(pub u64);
 ///   cause, until the log is opened anew.
 /// - After a crash the log holds a prefix of the batches submitted that contains every batch whose `done` was `Ok`.
 pub trait NodeLog: Debug + Send + Sync + 'static {
-    /// Queues a batch; `done` is called on the log's own thread and must not block.
+    /// Queues a batch; `done` is called on the log's own thread and must neither block nor panic.
     ///
     /// # Errors
     /// `Invalid` if an entry would leave a gap or overwrite one, `TooLarge` for a batch over the limit, `Overloaded`

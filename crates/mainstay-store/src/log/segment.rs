@@ -57,7 +57,8 @@ use crate::disk::{Disk, OpenMode};
 /// let mut batch = LogBatch::new();
 /// batch.append(GroupId(1), 1, vec!["first".into()]).hard_state(GroupId(1), "term 1".into());
 /// let (durable, wait) = mpsc::sync_channel(1);
-/// log.submit(batch, Box::new(move |result| durable.send(result).unwrap()))?;
+/// // It is called by the log's writer, and must not panic: whoever waits may be gone.
+/// log.submit(batch, Box::new(move |result| drop(durable.send(result))))?;
 /// wait.recv().unwrap()?;
 /// assert_eq!(log.read(GroupId(1), 1..2, usize::MAX)?, ["first"]);
 /// # Ok::<(), mainstay_core::Error>(())

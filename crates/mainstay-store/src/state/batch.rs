@@ -104,7 +104,7 @@ impl WriteBatch {
     /// Adds to a counter: a value of 8 bytes, `i64` little-endian. One that is not there is 0, and one that becomes 0 is
     /// removed; a sum stops at the ends of `i64`. Changes that are under way at the same time all count.
     ///
-    /// A counter's key is for counters alone: applying fails with `Corrupt` where it has a value of another length.
+    /// A counter's key is for counters alone: applying fails with `Invalid` where it has a value of another length.
     pub fn add(&mut self, key: &[u8], delta: i64) -> &mut Self {
         self.buffer.push(ADD);
         self.push_key(key);

@@ -39,6 +39,7 @@ pub use key::Key;
 pub use key_range::{KeyRange, prefix_successor};
 pub use memory::MemoryStore;
 pub use object::{Held, Object};
+pub use prepared::refused;
 
 /// An ordered map of bytes at a position of a log.
 ///
@@ -51,8 +52,8 @@ pub trait StateStore: Debug + Send + Sync + 'static {
     /// Applies writes in order and moves the mark.
     ///
     /// # Errors
-    /// `Invalid` if the mark's index goes back, `Corrupt` if an [add](Write::Add) finds a value that is no counter, and what
-    /// reading it can fail with. Nothing is changed then.
+    /// `Invalid` if the mark's index goes back or an [add](Write::Add) finds a value that is no counter (see [`refused`]), and
+    /// what reading it can fail with. Nothing is changed then.
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()>;
 
     /// The mark of the last apply.

@@ -2,10 +2,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use mainstay_core::{Error, Result};
+use mainstay_core::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 
-use super::{COUNTER_BYTES, Key, STAMP_BYTES, Write};
+use super::{COUNTER_BYTES, Key, STAMP_BYTES, StateStore, Write};
 
 /// How many writes are held without an allocation: most batches that are applied alone are no longer.
 const INLINE_WRITES: usize = 4;
@@ -32,8 +32,10 @@ pub(super) trait Layer {
 pub(super) struct Prepared<'a> {
     writes: SmallVec<[Write<'a>; INLINE_WRITES]>,
     /// The keys that are added to, with what they are after the writes so far.
-    counters: BTreeMap<&'a [u8], Counter>,
+    counters: Counters<'a>,
 }
+
+type Counters<'a> = BTreeMap<&'a [u8], Counter>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counter {
@@ -65,41 +67,10 @@ impl<'a> Prepared<'a> {
 
     /// Works out the sums, with a look at what is there before.
     pub(super) fn count(&mut self, mut current: impl FnMut(&[u8]) -> Result<Option<Bytes>>) -> Result<()> {
-        let counters = &mut self.counters;
-        if counters.is_empty() {
+        if self.counters.is_empty() {
             return Ok(());
         }
-        for write in &self.writes {
-            match *write {
-                Write::Put { key, value } => set(counters, key, Counter::of(value)),
-                Write::Delete { key } => set(counters, key, Counter::Written(0)),
-                Write::PutStamped { start, stamp, end, value } => {
-                    set(counters, &stamped(start, stamp, end), Counter::of(value));
-                }
-                Write::DeleteRange { start, end } => {
-                    let end = end.map_or(Bound::Unbounded, Bound::Excluded);
-                    if !matches!(end, Bound::Excluded(end) if end <= start) {
-                        let gone = counters.range_mut::<[u8], _>((Bound::Included(start), end));
-                        gone.for_each(|(_, counter)| *counter = Counter::Written(0));
-                    }
-                }
-                Write::Add { key, delta } => {
-                    // All keys that are added to are there since the beginning.
-                    let counter = counters.entry(key).or_insert(Counter::Unread);
-                    let before = match *counter {
-                        Counter::Sum(number) | Counter::Written(number) => number,
-                        Counter::Other(len) => return Err(no_counter(key, len)),
-                        Counter::Unread => match current(key)? {
-                            Some(value) => number(&value).ok_or_else(|| no_counter(key, value.len()))?,
-                            None => 0,
-                        },
-                    };
-                    *counter = Counter::Sum(before.saturating_add(delta));
-                }
-                Write::Note { .. } => {}
-            }
-        }
-        Ok(())
+        self.writes.iter().try_for_each(|write| step(&mut self.counters, write, &mut current, &mut |_, _| ()))
     }
 
     /// What the writes count for in memory.
@@ -137,10 +108,81 @@ impl Counter {
     }
 }
 
-fn set(counters: &mut BTreeMap<&[u8], Counter>, key: &[u8], to: Counter) {
-    if let Some(counter) = counters.get_mut(key) {
-        *counter = to;
+/// Finds out which of several groups of writes cannot be applied to a store one after the other, because they add to
+/// something that is no counter, and why. A group that is named counts as not applied for those after it: the others
+/// together can be applied.
+///
+/// # Errors
+/// What reading a counter can fail with.
+pub fn refused<'a, T: Ord>(
+    store: &dyn StateStore,
+    groups: impl Iterator<Item = (T, impl Iterator<Item = Write<'a>>)>,
+) -> Result<BTreeMap<T, Error>> {
+    let groups: Vec<(T, Vec<Write<'a>>)> = groups.map(|(name, writes)| (name, writes.collect())).collect();
+    let writes = groups.iter().flat_map(|(_, writes)| writes);
+    let added = writes.filter_map(|write| if let Write::Add { key, .. } = write { Some(*key) } else { None });
+    let mut counters: Counters<'a> = added.map(|key| (key, Counter::Unread)).collect();
+    let mut refused = BTreeMap::new();
+    for (name, writes) in groups {
+        let mut before = Vec::new();
+        let counted = writes.iter().try_for_each(|write| {
+            step(&mut counters, write, &mut |key| store.get(key), &mut |key, was| before.push((key, was)))
+        });
+        match counted {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::Invalid => {
+                // From the last change to the first.
+                counters.extend(before.into_iter().rev());
+                refused.insert(name, error);
+            }
+            Err(error) => return Err(error),
+        }
     }
+    Ok(refused)
+}
+
+/// What a write does to the counters. `changed` hears what each was before.
+fn step<'a>(
+    counters: &mut Counters<'a>,
+    write: &Write<'a>,
+    current: &mut impl FnMut(&[u8]) -> Result<Option<Bytes>>,
+    changed: &mut impl FnMut(&'a [u8], Counter),
+) -> Result<()> {
+    let mut set = |range: (Bound<&[u8]>, Bound<&[u8]>), to| {
+        let found = counters.range_mut::<[u8], _>(range);
+        found.for_each(|(key, counter)| changed(key, std::mem::replace(counter, to)));
+    };
+    match *write {
+        Write::Put { key, value } => set(only(key), Counter::of(value)),
+        Write::Delete { key } => set(only(key), Counter::Written(0)),
+        Write::PutStamped { start, stamp, end, value } => {
+            set(only(&stamped(start, stamp, end)), Counter::of(value));
+        }
+        Write::DeleteRange { start, end: Some(end) } if end <= start => {}
+        Write::DeleteRange { start, end } => {
+            let end = end.map_or(Bound::Unbounded, Bound::Excluded);
+            set((Bound::Included(start), end), Counter::Written(0));
+        }
+        Write::Add { key, delta } => {
+            // All keys that are added to are there since the beginning.
+            let before = match counters.get(key).copied().unwrap_or(Counter::Unread) {
+                Counter::Sum(number) | Counter::Written(number) => number,
+                Counter::Other(len) => return Err(no_counter(key, len)),
+                Counter::Unread => match current(key)? {
+                    Some(value) => number(&value).ok_or_else(|| no_counter(key, value.len()))?,
+                    None => 0,
+                },
+            };
+            let was = counters.insert(key, Counter::Sum(before.saturating_add(delta)));
+            changed(key, was.unwrap_or(Counter::Unread));
+        }
+        Write::Note { .. } => {}
+    }
+    Ok(())
+}
+
+fn only(key: &[u8]) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (Bound::Included(key), Bound::Included(key))
 }
 
 fn number(value: &[u8]) -> Option<i64> {
@@ -157,7 +199,7 @@ fn no_counter(key: &[u8], len: usize) -> Error {
         Some((start, _)) => (start, "…"),
         None => (key, ""),
     };
-    Error::corrupt(format!(
+    Error::invalid(format!(
         "cannot add to key \"{}{more}\": its value has {len} bytes where a counter has {COUNTER_BYTES}; put nothing else \
          under the keys of counters",
         named.escape_ascii()

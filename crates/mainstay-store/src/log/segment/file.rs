@@ -20,6 +20,8 @@ pub(super) struct Segment {
     pub(super) number: u32,
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn DiskFile>,
+    /// As its header says.
+    created_len: u64,
     /// Where it ends; a large batch moves it.
     len: AtomicU64,
     /// The blocks that are masked, by offset: nearly none.
@@ -53,12 +55,21 @@ impl Segment {
             return Err(error);
         }
         let filled = Mutex::new(Some(format::SEGMENT_HEADER_BYTES as u64));
-        Ok(Self { number, path, file, len: AtomicU64::new(len), masks: Mutex::default(), filled })
+        Ok(Self { number, path, file, created_len: len, len: AtomicU64::new(len), masks: Mutex::default(), filled })
     }
 
     /// A segment that was found on disk.
-    pub(super) fn found(number: u32, path: PathBuf, file: Arc<dyn DiskFile>, len: u64) -> Self {
-        Self { number, path, file, len: AtomicU64::new(len), masks: Mutex::default(), filled: Mutex::new(None) }
+    pub(super) fn found(header: SegmentHeader, path: PathBuf, file: Arc<dyn DiskFile>, len: u64) -> Self {
+        let SegmentHeader { number, len: created_len } = header;
+        let len = AtomicU64::new(len);
+        Self { number, path, file, created_len, len, masks: Mutex::default(), filled: Mutex::new(None) }
+    }
+
+    /// Makes the header durable by writing it once more: if a sync of the file has failed before, the operating system
+    /// shows what was written but may never write it by itself.
+    pub(super) fn sync_header(&self) -> io::Result<()> {
+        self.file.write_all_at(&SegmentHeader { number: self.number, len: self.created_len }.encode(), 0)?;
+        self.file.sync()
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -77,6 +88,10 @@ impl Segment {
     /// Writes zeros over the next part of a segment that nothing was written to yet, and syncs them; false when
     /// there is nothing left to do. Space that was reserved but never written makes every later sync wait for the
     /// file system's journal.
+    ///
+    /// # Errors
+    /// If a sync fails, after which nobody knows what of the file is on disk. Zeros that cannot be written are no error:
+    /// their room is reserved, and reads as zeros anyway.
     pub(super) fn fill_step(&self) -> io::Result<bool> {
         static ZEROS: [u8; FILL_STEP_BYTES] = [0; FILL_STEP_BYTES];
         let mut filled = self.filled.lock();
@@ -86,7 +101,11 @@ impl Segment {
             *filled = None;
             return Ok(false);
         }
-        self.file.write_all_at(&ZEROS[..step as usize], from)?;
+        if let Err(error) = self.file.write_all_at(&ZEROS[..step as usize], from) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot zero a node log file ahead of its use");
+            *filled = None;
+            return Ok(false);
+        }
         self.file.sync()?;
         *filled = Some(from + step);
         Ok(true)

@@ -119,10 +119,8 @@ fn fill_spare(shared: &Shared) {
         match spare.fill_step() {
             Ok(true) => {}
             Ok(false) => return,
-            Err(error) => {
-                tracing::warn!(path = %spare.path.display(), %error, "cannot zero a node log file ahead of its use");
-                return spare.stop_fill();
-            }
+            // The header, too, may be lost now, and with it all that the segment will hold.
+            Err(error) => return shared.fail(&io_error("sync", &spare.path, error)),
         }
         let state = shared.state.lock();
         if state.closed || state.failure.is_some() || state.keep {

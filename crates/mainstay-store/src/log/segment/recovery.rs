@@ -62,14 +62,14 @@ pub(super) fn recover(disk: &dyn Disk, dir: &Path) -> Result<Option<Recovered>> 
             let what = "it is empty, but a later segment is not";
             return Err(corrupt_at(&empty.path, SEGMENT_HEADER_BYTES as u64, what));
         }
-        if let Some(Tail { torn: true, end, .. }) = tail
+        if let Some(tail) = tail.as_ref().filter(|tail| !tail.torn.is_empty())
             && let Some(last) = segments.last()
         {
             let last: &Arc<Segment> = last;
-            return Err(last.corrupt(end, "a block is broken, but a later segment proves that it was whole"));
+            return Err(last.corrupt(tail.end, "a block is broken, but a later segment proves that it was whole"));
         }
-        header_of(&found)?;
-        let segment = Segment::found(number, found.path.clone(), Arc::clone(&found.file), found.bytes.len() as u64);
+        let header = header_of(&found)?;
+        let segment = Segment::found(header, found.path.clone(), Arc::clone(&found.file), found.bytes.len() as u64);
         tail = Some(state.replay(&segment, found.bytes, number == oldest)?);
         segments.push(Arc::new(segment));
     }
@@ -112,28 +112,25 @@ fn finish(
                 let what = "it is empty and the oldest: files before it are missing";
                 return Err(corrupt_at(&first.path, 0, what));
             }
-            if header_of(&first).is_err_and(|error| error.kind() == ErrorKind::UnknownVersion) {
-                return header_of(&first).map(|_| None);
-            }
-            if header_of(&first).is_err() {
-                // The machine stopped while the log was created for the first time.
-                for unfinished in std::iter::once(&first).chain(unused.as_slice()) {
-                    remove(disk, &unfinished.path)?;
+            let header = match header_of(&first) {
+                Ok(header) => header,
+                Err(error) if error.kind() == ErrorKind::UnknownVersion => return Err(error),
+                Err(_) => {
+                    // The machine stopped while the log was created for the first time.
+                    for unfinished in std::iter::once(&first).chain(unused.as_slice()) {
+                        remove(disk, &unfinished.path)?;
+                    }
+                    disk.sync_dir(dir).map_err(|error| io_error("sync", dir, error))?;
+                    return Ok(None);
                 }
-                disk.sync_dir(dir).map_err(|error| io_error("sync", dir, error))?;
-                return Ok(None);
-            }
-            let len = first.bytes.len() as u64;
-            segments.push(Arc::new(Segment::found(first.number, first.path, first.file, len)));
+            };
+            segments.push(take_empty(first, header)?);
         }
     }
     let wanted = segments.last().map_or(1, |segment| segment.number) + 1;
-    let spare = match unused.next() {
-        Some(spare) if spare.number == wanted && header_of(&spare).is_ok() => {
-            let len = spare.bytes.len() as u64;
-            Some(Arc::new(Segment::found(spare.number, spare.path, spare.file, len)))
-        }
-        Some(unfinished) => remove(disk, &unfinished.path).map(|()| None)?,
+    let spare = match unused.next().map(|spare| (header_of(&spare), spare)) {
+        Some((Ok(header), spare)) if spare.number == wanted => Some(take_empty(spare, header)?),
+        Some((_, unfinished)) => remove(disk, &unfinished.path).map(|()| None)?,
         None => None,
     };
     // A segment that was created for a rotation which never happened.
@@ -145,6 +142,14 @@ fn finish(
     Ok(Some(Recovered { index: state.index, segments, spare, end, next_lsn }))
 }
 
+/// Takes an empty segment into use. Who created it may have failed to sync it, or was killed before.
+fn take_empty(found: Found, header: SegmentHeader) -> Result<Arc<Segment>> {
+    let len = found.bytes.len() as u64;
+    let segment = Segment::found(header, found.path, found.file, len);
+    segment.sync_header().map_err(|error| io_error("write to", &segment.path, error))?;
+    Ok(Arc::new(segment))
+}
+
 fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<u32>> {
     let names = disk.list(dir).map_err(|error| io_error("list", dir, error))?;
     let mut numbers: Vec<u32> = names.iter().filter_map(|name| file_number(name)).collect();
@@ -154,16 +159,14 @@ fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<u32>> {
 
 fn load(disk: &dyn Disk, dir: &Path, number: u32) -> Result<Found> {
     let path = dir.join(file_name(number));
-    let read = || {
-        let file = disk.open(&path, OpenMode::Existing)?;
-        let mut bytes = vec![0; usize::try_from(file.len()?).map_err(std::io::Error::other)?];
-        file.read_exact_at(&mut bytes, 0)?;
-        Ok((file, bytes))
-    };
-    let (file, bytes) = read().map_err(|error| io_error("read", &path, error))?;
-    if bytes.len() as u64 > u64::from(u32::MAX) {
+    let failed = |error| io_error("read", &path, error);
+    let file = disk.open(&path, OpenMode::Existing).map_err(failed)?;
+    // Before there is memory for it: places in a segment have 32 bits.
+    let Ok(len) = u32::try_from(file.len().map_err(failed)?) else {
         return Err(corrupt_at(&path, 0, "it is longer than a segment can be"));
-    }
+    };
+    let mut bytes = vec![0; len as usize];
+    file.read_exact_at(&mut bytes, 0).map_err(failed)?;
     Ok(Found { number, path, file, bytes })
 }
 
@@ -204,10 +207,8 @@ struct Tail {
     end: u64,
     /// The last block, as it is on disk.
     last_block: Option<(u64, Vec<u8>)>,
-    /// Something was written after it, never synced.
-    torn: bool,
-    /// Where the last of that ends.
-    dirty_end: u64,
+    /// What was written after it and never synced, up to the last byte that is not zero.
+    torn: Vec<u8>,
 }
 
 impl Tail {
@@ -217,11 +218,16 @@ impl Tail {
         if let Some((offset, bytes)) = &self.last_block {
             segment.file.write_all_at(bytes, *offset)?;
         }
-        if self.torn {
-            let zeros = vec![0; (self.dirty_end - self.end) as usize];
-            segment.file.write_all_at(&zeros, self.end)?;
+        if !self.torn.is_empty() {
+            segment.file.write_all_at(&vec![0; self.torn.len()], self.end)?;
         }
-        segment.file.sync()
+        let synced = segment.file.sync();
+        if synced.is_err() && !self.torn.is_empty() {
+            // For the same reason the next who opens the log would see zeros that may never reach the disk, and leave
+            // them alone: it has to see what was torn.
+            segment.file.write_all_at(&self.torn, self.end)?;
+        }
+        synced
     }
 }
 
@@ -237,9 +243,9 @@ impl Replay {
         let mut at = SEGMENT_HEADER_BYTES;
         let mut last_block: Option<(u64, Vec<u8>)> = None;
         let mut last_range = 0..0;
-        let torn = loop {
+        loop {
             let rest = &bytes[at.min(bytes.len())..];
-            let Some(block) = self.block(segment, at as u64, rest)? else { break !format::is_zero(rest) };
+            let Some(block) = self.block(segment, at as u64, rest)? else { break };
             last_range = at..at + align(u64::from(block.len)) as usize;
             // Only the last block is wanted as it was; it is unmasked in place below.
             let masked = block.mask != 0;
@@ -262,12 +268,13 @@ impl Replay {
             self.batches(segment, at, content, &block, oldest)?;
             self.next_lsn = Some(block.first_lsn + u64::from(block.batches));
             at = last_range.end;
-        };
+        }
         if last_block.is_none() && !last_range.is_empty() {
             last_block = Some((last_range.start as u64, bytes[last_range].to_vec()));
         }
-        let dirty = bytes[at.min(bytes.len())..].iter().rposition(|byte| *byte != 0);
-        Ok(Tail { end: at as u64, last_block, torn, dirty_end: dirty.map_or(at as u64, |last| (at + last + 1) as u64) })
+        let rest = &bytes[at.min(bytes.len())..];
+        let torn = rest.iter().rposition(|byte| *byte != 0).map_or(&[][..], |last| &rest[..=last]).to_vec();
+        Ok(Tail { end: at as u64, last_block, torn })
     }
 
     /// The block at a place; `None` if the log ends before it, whole or torn.

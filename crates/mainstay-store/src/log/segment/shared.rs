@@ -1,4 +1,5 @@
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,6 +13,7 @@ use super::file::{Segment, io_error};
 use super::options::LogOptions;
 use super::state::{State, Wakes, failed};
 use crate::disk::{Disk, DiskLock};
+use crate::log::Done;
 
 /// What the handles, the writer and the keeper of a log share: the stages of a block's way to disk, each a plain
 /// function, whoever drives them.
@@ -98,7 +100,7 @@ impl Shared {
                     self.keeping.notify_one();
                 }
                 for done in block.dones {
-                    done(Ok(()));
+                    call(done, Ok(()));
                 }
             }
             Err(error) => {
@@ -106,7 +108,7 @@ impl Shared {
                 let others = self.state.lock().fail(cause.clone());
                 self.keeping.notify_one();
                 for done in block.dones.into_iter().chain(others) {
-                    done(Err(failed(&cause)));
+                    call(done, Err(failed(&cause)));
                 }
             }
         }
@@ -120,7 +122,7 @@ impl Shared {
             let state = self.state.lock();
             state.segments.get(&(segment.number + 1)).map_or_else(|| Arc::clone(&state.spare), Arc::clone)
         };
-        next.file.sync()?;
+        next.sync_header()?;
         self.disk.sync_dir(&self.dir)?;
         self.entered.store(segment.number, Ordering::Relaxed);
         Ok(())
@@ -141,7 +143,7 @@ impl Shared {
             (cause.clone(), state.fail(cause))
         };
         for done in dones {
-            done(Err(failed(&cause)));
+            call(done, Err(failed(&cause)));
         }
         true
     }
@@ -149,6 +151,13 @@ impl Shared {
     /// Lets others open the folder.
     pub(super) fn release_folder(&self) {
         drop(self.lock.lock().take());
+    }
+}
+
+/// Calls somebody back. One that panics must not take the writer along, which all others wait for.
+fn call(done: Done, result: Result<()>) {
+    if catch_unwind(AssertUnwindSafe(|| done(result))).is_err() {
+        tracing::error!("a callback of the node log has panicked; the log goes on");
     }
 }
 

@@ -100,6 +100,17 @@ fn a_callback_may_hold_the_last_clone() {
 }
 
 #[test]
+fn a_callback_that_panics_stops_nobody_else() {
+    let disk = SimDisk::new(0);
+    let log = open(&disk).unwrap();
+    let mut batch = LogBatch::new();
+    batch.append(A, 1, vec![entry(1)]);
+    log.submit(batch, Box::new(|_| panic!("on purpose"))).unwrap();
+    append(&log, A, 2..10);
+    expect(&log, A, 1..10);
+}
+
+#[test]
 fn a_log_that_must_be_there_is_not_made_anew_and_one_that_must_not_is_not_taken() {
     let disk = SimDisk::new(1);
     disk.create_dir_all(Path::new("/")).unwrap();

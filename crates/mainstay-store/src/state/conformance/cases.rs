@@ -6,7 +6,7 @@ use mainstay_core::ErrorKind;
 use super::model::{Model, export, import};
 use super::{OwnedWrite, Subject};
 use crate::state::{
-    Counts, EXPORT_CHUNK_BYTES_MAX, KeyRange, Mark, Order, StateStore, Write, WriteBatch, WriteBatchRef,
+    Counts, EXPORT_CHUNK_BYTES_MAX, KeyRange, Mark, Order, StateStore, Write, WriteBatch, WriteBatchRef, refused,
 };
 
 /// Runs every case against new stores.
@@ -163,13 +163,32 @@ fn bad_add_changes_nothing(subject: &mut dyn Subject) {
         other.add(b"n", 1).delete(b"n").put(b"x", b"1").add(b"text", 1).delete(b"text");
         for (batch, key, len) in [(own, "\"n\"", "0 bytes"), (other, "\"text\"", "7 bytes")] {
             let error = store.apply(mark(2), &mut batch.iter()).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Corrupt);
+            assert_eq!(error.kind(), ErrorKind::Invalid);
             let text = error.to_string();
             assert!(text.contains(key) && text.contains(len), "{text}");
             assert!(export(&*store.snapshot().unwrap()) == before, "a refused apply has changed something");
             assert_eq!((store.mark(), store.unsaved_bytes()), (mark(1), unsaved));
         }
     }
+    // Of several groups those that are wrong are named, and what they would have done does not count for the others.
+    let groups: [fn(&mut WriteBatch); 6] = [
+        |batch| _ = batch.put(b"o", b"not 8").add(b"n", 1),
+        |batch| _ = batch.delete(b"o").put(b"n", b"").add(b"text", 1),
+        |batch| _ = batch.add(b"n", 1),
+        |batch| _ = batch.add(b"o", 1),
+        |batch| _ = batch.delete(b"o").add(b"o", 1),
+        |batch| _ = batch.add(b"o", 1),
+    ];
+    let groups = groups.map(|fill| {
+        let mut batch = WriteBatch::new();
+        fill(&mut batch);
+        batch
+    });
+    let named = refused(&*store, groups.iter().map(WriteBatch::iter).enumerate()).unwrap();
+    assert_eq!(named.keys().copied().collect::<Vec<_>>(), [1, 3]);
+    let rest = groups.iter().enumerate().filter(|(number, _)| !named.contains_key(number));
+    store.apply(mark(2), &mut rest.flat_map(|(_, batch)| batch.iter())).unwrap();
+    assert_eq!([b"n", b"o"].map(|key| counter(&*store, key)), [Some(2), Some(2)]);
 }
 
 fn stamped_keys(subject: &mut dyn Subject) {

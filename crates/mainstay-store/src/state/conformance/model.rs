@@ -118,7 +118,7 @@ pub fn check_steps(subject: &mut dyn Subject, steps: &[Step]) {
                 let index = model.mark.index + 1 + writes.len() as u64;
                 let mark = Mark { index, note: Bytes::from(format!("note {index}")) };
                 let applied = store.apply(mark.clone(), &mut writes.iter().map(OwnedWrite::as_write));
-                let expected = if model.try_apply(mark, writes) { Ok(()) } else { Err(ErrorKind::Corrupt) };
+                let expected = if model.try_apply(mark, writes) { Ok(()) } else { Err(ErrorKind::Invalid) };
                 assert_eq!(applied.map_err(|error| error.kind()), expected, "the outcome of {writes:?}");
                 assert_eq!(store.mark(), model.mark, "the mark after an apply");
             }

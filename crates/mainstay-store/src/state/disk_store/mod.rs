@@ -115,7 +115,11 @@ impl DiskStore {
             generation: AtomicU64::new(0),
             _lock: lock,
         });
-        if !is_there && place.options.mode != OpenMode::Existing {
+        if is_there {
+            // Whoever gave the file its name may have been killed before the folder was synced. From here on the log is cut
+            // by what the file holds, so its name must be as durable.
+            place.disk.sync_dir(folder).map_err(failed)?;
+        } else if place.options.mode != OpenMode::Existing {
             create(&place)?;
         }
         let base = Base::of(&place, Instance::open(&place)?).map_err(|error| redb_failure(path, "open", error))?;

@@ -188,3 +188,12 @@ fn files_of_another_version_or_place_are_refused() {
     disk.rename(Path::new("/log/x"), &segment_path(2)).unwrap();
     expect_corrupt(&disk, "0000000001.segment");
 }
+
+#[test]
+fn a_file_longer_than_a_segment_can_be_is_damage_and_takes_no_memory() {
+    let disk = written();
+    let (number, ..) = tail(&disk);
+    // With holes: nobody has so much room.
+    disk.open(&segment_path(number), OpenMode::Existing).unwrap().set_len(1 << 63).unwrap();
+    expect_corrupt(&disk, "longer than a segment can be");
+}

@@ -10,7 +10,7 @@ fn a_failed_write_or_sync_stops_the_log_until_it_is_opened_anew() {
             let disk = SimDisk::new(3);
             let log = open(&disk).unwrap();
             append(&log, A, 1..20);
-            // Not the spare segment, which is made ready at any time.
+            // Not the spare segment, which is made ready at any time: see the test below.
             disk.inject(Fault::on(op).path("0000000001.segment"));
             let (called, wait) = mpsc::sync_channel(10);
             let mut accepted = 0;
@@ -44,6 +44,104 @@ fn a_failed_write_or_sync_stops_the_log_until_it_is_opened_anew() {
             expect(&open(&disk).unwrap(), A, 1..next + 5);
         }
     }
+}
+
+/// Waits until the log refuses, and says why.
+fn failure(log: &SegmentLog) -> Error {
+    loop {
+        if let Err(error) = write(log, |_| ()) {
+            return error;
+        }
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn a_failed_sync_of_the_spare_segment_stops_the_log() {
+    for crash in [false, true] {
+        for seed in 0..20 {
+            let disk = SimDisk::new(seed);
+            let log = open(&disk).unwrap();
+            // Made ready by the keeper, once the log has moved on to the second.
+            disk.inject(Fault::on(DiskOp::Sync).path("0000000003.segment"));
+            let mut next = 1;
+            while write(&log, |batch| _ = batch.append(A, next, vec![entry(next)])).is_ok() {
+                next += 1;
+                assert!(next < 1000, "seed {seed}: nobody has noticed");
+            }
+            let error = failure(&log);
+            assert!(error.kind() == ErrorKind::Fatal && error.to_string().contains("injected fault"), "{error}");
+            drop(log);
+            if crash {
+                disk.crash();
+            }
+            // In the same boot of the machine the header can be read, whether it is on the disk or not.
+            let log = open(&disk).unwrap();
+            let found = log.group(A).next;
+            assert!(found >= next, "seed {seed}");
+            append(&log, A, found..found + 200);
+            drop(log);
+            disk.crash();
+            let log = open(&disk).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            expect(&log, A, 1..found + 200);
+        }
+    }
+}
+
+#[test]
+fn a_segment_that_cannot_be_zeroed_ahead_is_used_as_it_is_but_not_one_that_cannot_be_synced() {
+    let disk = SimDisk::new(1);
+    let segment = Segment::create(&disk, Path::new("/"), 3, 1 << 20).unwrap();
+    assert!(segment.fill_step().unwrap(), "there is more to zero");
+    disk.inject(Fault::on(DiskOp::Sync));
+    segment.fill_step().unwrap_err();
+    disk.inject(Fault::on(DiskOp::Write).kind(io::ErrorKind::StorageFull));
+    assert!(!segment.fill_step().unwrap(), "nothing more is zeroed");
+    assert!(!segment.fill_step().unwrap());
+}
+
+#[test]
+fn a_log_whose_first_files_could_not_be_synced_is_whole_once_it_is_opened() {
+    for file in ["0000000001.segment", "0000000002.segment"] {
+        for seed in 0..20 {
+            let disk = SimDisk::new(seed);
+            disk.inject(Fault::on(DiskOp::Sync).path(file));
+            open(&disk).unwrap_err();
+            let log = open(&disk).unwrap();
+            append(&log, A, 1..100);
+            drop(log);
+            disk.crash();
+            let log = open(&disk).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            expect(&log, A, 1..100);
+        }
+    }
+}
+
+#[test]
+fn a_torn_end_that_could_not_be_cleaned_up_is_cleaned_up_by_the_next_who_opens() {
+    let mut torn = 0;
+    for seed in 0..200 {
+        let disk = SimDisk::new(seed);
+        let log = open(&disk).unwrap();
+        append(&log, A, 1..5);
+        // A block of many sectors, written and not synced.
+        disk.inject(Fault::on(DiskOp::Sync).path("0000000001.segment"));
+        write(&log, |batch| _ = batch.append(A, 5, (5..40).map(entry).collect())).unwrap_err();
+        drop(log);
+        disk.crash();
+        disk.inject(Fault::on(DiskOp::Sync).path("0000000001.segment"));
+        open(&disk).unwrap_err();
+        disk.heal();
+        let log = open(&disk).unwrap();
+        let next = log.group(A).next;
+        torn += u32::from(next == 5);
+        append(&log, A, next..next + 1);
+        drop(log);
+        disk.crash();
+        let log = open(&disk).unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        expect(&log, A, 1..next + 1);
+    }
+    assert!(torn > 20, "{torn}");
 }
 
 #[test]
