@@ -345,7 +345,9 @@ mod tests {
         let (sender, mut receiver) = tokio::sync::mpsc::channel(3);
         let start = |number: u8| {
             let sender = sender.clone();
-            home.spawn(async move { drop(sender.send((number, Handle::current().id())).await) });
+            home.spawn(async move {
+                let _ = sender.send((number, Handle::current().id())).await;
+            });
         };
         other.block_on(async { start(1) });
         drop(other);

@@ -170,7 +170,7 @@ fn the_first_watch_misses_no_old_value_of_those_who_commit() {
             let writers: Vec<_> = (0..WRITERS)
                 .map(|writer| {
                     let (state, ages, busy) = (state.clone(), ages.clone(), busy.clone());
-                    tokio::spawn(async move {
+                    mainstay_core::task::spawn(async move {
                         let mut last = 1;
                         while busy.load(Ordering::Relaxed) {
                             last += 1;

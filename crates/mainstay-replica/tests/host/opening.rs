@@ -113,7 +113,8 @@ async fn a_folder_is_opened_only_by_its_node_and_by_one_process() {
 
 #[tokio::test(start_paused = true)]
 async fn options_that_contradict_each_other_are_refused_by_their_names_before_anything_is_done() {
-    let contradictions: [(fn(&mut HostOptions), [&str; 2]); 4] = [
+    type Contradict = fn(&mut HostOptions);
+    let contradictions: [(Contradict, [&str; 2]); 4] = [
         (
             |options| options.replica.commit.waiting_bytes_max = 1 << 20,
             ["commit.bytes_max", "commit.waiting_bytes_max"],

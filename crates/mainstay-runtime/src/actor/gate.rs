@@ -132,7 +132,7 @@ impl Gate {
     ///
     /// # Errors
     /// What the turn has left, if there is no room for it yet.
-    fn seal(&self, site: &Site, failures: u64, remains: Remains) -> Result<(Option<Hold>, bool), Crowded> {
+    fn seal(&self, site: &Site, failures: u64, remains: Remains) -> Result<(Option<Hold>, bool), Box<Crowded>> {
         let mut inner = self.inner.lock();
         if self.failures() != failures {
             drop(inner);
@@ -146,7 +146,7 @@ impl Gate {
         {
             let (sender, room) = oneshot::channel();
             last.crowded_out.push(sender);
-            return Err(Crowded { remains, room });
+            return Err(Box::new(Crowded { remains, room }));
         }
         let Remains { writes, outputs } = remains;
         let part = if writes.is_some() { Part::Maker } else { Part::Onlooker };
@@ -281,7 +281,7 @@ pub(crate) fn submit(
     failures: u64,
     remains: Remains,
     cx: &mut Context<'_>,
-) -> Result<Option<Hold>, Crowded> {
+) -> Result<Option<Hold>, Box<Crowded>> {
     if remains.writes.is_none() && remains.outputs.is_empty() && site.gate.is_open_for(failures) {
         return Ok(None);
     }
@@ -293,7 +293,7 @@ fn submit_behind(
     failures: u64,
     remains: Remains,
     cx: &mut Context<'_>,
-) -> Result<Option<Hold>, Crowded> {
+) -> Result<Option<Hold>, Box<Crowded>> {
     let (hold, is_to_drive) = site.gate.seal(site, failures, remains)?;
     if !is_to_drive {
         return Ok(hold);

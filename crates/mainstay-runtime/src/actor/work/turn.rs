@@ -235,7 +235,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         &mut self,
         answer: Answer<R>,
         failures: u64,
-        submitted: Result<Option<Hold>, Crowded>,
+        submitted: Result<Option<Hold>, Box<Crowded>>,
         cx: &mut Context<'_>,
     ) -> Result<Finished<R>, Ending<R>> {
         let is_apart = self.kind == TurnKind::Exclusive && !self.held.site().hall.overlap;
@@ -294,7 +294,12 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
 
     /// Ends a turn that has failed: nothing of it happened.
     #[cold]
-    fn fail(&mut self, failures: u64, outputs: Vec<Output>, cx: &mut Context<'_>) -> Result<Option<Hold>, Crowded> {
+    fn fail(
+        &mut self,
+        failures: u64,
+        outputs: Vec<Output>,
+        cx: &mut Context<'_>,
+    ) -> Result<Option<Hold>, Box<Crowded>> {
         let site = self.held.site().clone();
         outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
         if self.kind == TurnKind::Exclusive {
@@ -311,7 +316,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         failures: u64,
         outputs: Vec<Output>,
         cx: &mut Context<'_>,
-    ) -> Result<Option<Hold>, Crowded> {
+    ) -> Result<Option<Hold>, Box<Crowded>> {
         self.watch.fail();
         let site = self.held.site().clone();
         outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
