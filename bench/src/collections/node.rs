@@ -15,7 +15,7 @@ const READY_TIMEOUT: time::Duration = time::Duration::from_secs(30);
 /// How many records one transaction brings while data is prepared.
 const FILL_AT_ONCE: usize = 1000;
 
-/// Room for all records of the benchmark in memory.
+/// Room for all 100,000 records of the benchmark in memory; README.md says so.
 const CACHE_BYTES: u64 = 64 << 20;
 
 pub(super) type Records = Dictionary<String, Record>;

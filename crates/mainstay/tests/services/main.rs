@@ -7,5 +7,6 @@ mod keys;
 mod registry;
 mod roles;
 mod running;
+mod state;
 mod stopping;
 mod workers;
