@@ -42,6 +42,7 @@ mod wire;
 mod bundle;
 mod raft;
 mod runtime;
+mod watch;
 
 #[cfg(feature = "planted-bugs")]
 pub mod planted;

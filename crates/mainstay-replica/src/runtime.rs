@@ -11,10 +11,11 @@ use mainstay_core::random;
 use mainstay_core::random::ThreadRandom;
 use openraft::async_runtime::Select4;
 use openraft::{AsyncRuntime, Instant as _, OptionalSend};
-use openraft_rt_tokio::{TokioInstant, TokioMpsc, TokioMutex, TokioOneshot, TokioRuntime, TokioWatch};
+use openraft_rt_tokio::{TokioInstant, TokioMpsc, TokioMutex, TokioOneshot, TokioRuntime};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use crate::bundle::{self, JoinError, JoinHandle};
+use crate::watch::ReplicaWatch;
 
 /// The grid on which timers of all replicas of a process meet.
 const GRID: Duration = Duration::from_millis(50);
@@ -89,7 +90,7 @@ impl AsyncRuntime for ReplicaRuntime {
     type Timeout<R, T: Future<Output = R> + OptionalSend> = <TokioRuntime as AsyncRuntime>::Timeout<R, T>;
     type ThreadLocalRng = ThreadRandom;
     type Mpsc = TokioMpsc;
-    type Watch = TokioWatch;
+    type Watch = ReplicaWatch;
     type Oneshot = TokioOneshot;
     type Mutex<T: OptionalSend + 'static> = TokioMutex<T>;
 

@@ -1,4 +1,4 @@
-//! What only the inside of the crate can see: openraft's own storage suite, and the wire formats against arbitrary bytes.
+//! What only the inside of the crate can see: openraft's own suites, and the wire formats against arbitrary bytes.
 
 mod bundle;
 mod committing;
@@ -8,6 +8,7 @@ mod growth;
 mod joining;
 mod network;
 mod peers;
+mod runtime_suite;
 mod snapshot_reception;
 mod storage_suite;
 mod ticking;

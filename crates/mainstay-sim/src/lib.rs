@@ -5,12 +5,6 @@
 //! it heals everything and lets the [checkers](check) judge. Same seed, same run, event for event: a seed that fails can
 //! be replayed with its trace.
 
-#[cfg(not(any(tokio_unstable, doc)))]
-compile_error!(
-    "mainstay-sim seeds what tokio leaves to chance and needs `--cfg tokio_unstable`. The workspace's .cargo/config.toml \
-     sets it, and the environment variable RUSTFLAGS overrides that file: add the flag there, or unset the variable."
-);
-
 pub mod check;
 mod run;
 

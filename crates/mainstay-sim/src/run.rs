@@ -3,7 +3,6 @@ use std::sync::Arc;
 
 use mainstay_core::task::Scope;
 use mainstay_core::{random, time};
-use tokio::runtime::RngSeed;
 
 use crate::check;
 use crate::client::{Client, Outcome};
@@ -60,7 +59,6 @@ pub fn run(settings: Settings) -> Report {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
-        .rng_seed(RngSeed::from_bytes(&settings.seed.to_le_bytes()))
         .build()
         .expect("a runtime of one thread");
     let seed = settings.seed;

@@ -19,6 +19,9 @@ use super::watchdog::{self, STUCK_AFTER};
 use super::{BatchSettings, BatchStats, BatchWriter};
 use crate::Reach;
 
+/// How often a lane lets others run before it goes on with what it has.
+const COMPANY_ROUNDS_MAX: usize = 16;
+
 /// How many bytes an item counts.
 pub type ItemSize<T> = fn(&T) -> usize;
 
@@ -288,10 +291,7 @@ impl<T, R> Shared<T, R> {
     /// What a lane writes next; `None` if it is to end.
     pub(super) async fn next(&self) -> Option<super::queue::Batch<T, R>> {
         loop {
-            if self.queue.lock().expects_more() {
-                // Once: they submit now, or it goes on without them.
-                tokio::task::yield_now().await;
-            }
+            self.await_company().await;
             let until = {
                 let mut queue = self.queue.lock();
                 match queue.next() {
@@ -333,11 +333,33 @@ impl<T, R> Shared<T, R> {
         }
     }
 
+    /// Lets those who were just answered submit what they have next, so that it goes with what waits already and not one
+    /// batch later: without this, callers that wait for each of their items fall into groups that take turns. It ends as
+    /// soon as nobody came, or enough.
+    async fn await_company(&self) {
+        let mut seen = 0;
+        for _ in 0..COMPANY_ROUNDS_MAX {
+            {
+                let queue = self.queue.lock();
+                if !queue.expects_company() || queue.items() == seen {
+                    return;
+                }
+                seen = queue.items();
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
     fn make_room(&self, items: usize, bytes: usize) {
         self.items.add_permits(items);
         if let Some(room) = &self.bytes {
             room.add_permits(bytes);
         }
+    }
+
+    /// The callers of so many items are about to be answered.
+    pub(super) fn answers(&self, items: usize) {
+        self.queue.lock().answers(items);
     }
 
     /// A batch has ended.

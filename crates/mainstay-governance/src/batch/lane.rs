@@ -72,6 +72,7 @@ impl<T, R> Flight<'_, T, R> {
         let failed = results.iter().filter(|result| matches!(result, Some(Err(_)))).count();
         self.shared.counters.batch(results.len() - failed, failed);
         if let Some(cell) = self.cell.take() {
+            self.shared.answers(results.len());
             cell.complete(results);
         }
     }

@@ -7,6 +7,9 @@ use tokio::time::Instant;
 use super::BatchSettings;
 use super::cell::{Cell, Ticket};
 
+/// Up to how many items are written as one batch, if they can be; the callers of more have enough to do meanwhile.
+const CROWD_MAX: usize = 256;
+
 /// What waits to be written: pure bookkeeping, without tasks and without waiting. The executor has it behind a lock.
 pub(super) struct Queue<T, R> {
     items_max: usize,
@@ -23,6 +26,8 @@ pub(super) struct Queue<T, R> {
     is_watched: bool,
     /// How large the last batch was: how large the next may be expected to become.
     expected: usize,
+    /// How many items there may be when those are back who were answered since a batch began last.
+    crowd: usize,
     items: usize,
     bytes: usize,
     /// Lanes that sleep.
@@ -80,6 +85,7 @@ impl<T, R> Queue<T, R> {
             in_flight: BTreeMap::new(),
             is_watched: false,
             expected: 0,
+            crowd: 0,
             items: 0,
             bytes: 0,
             idle: 0,
@@ -121,12 +127,13 @@ impl<T, R> Queue<T, R> {
         self.sealed.extend(self.open.take());
     }
 
-    /// True if what is there is far less than the last batch was: those who have just been answered, and have been woken one
-    /// after the other, are about to come back. It would be a pity to write the first of them alone.
-    pub(super) fn expects_more(&self) -> bool {
-        let is_small =
-            self.open.as_ref().is_some_and(|open| open.due.is_none() && 2 * open.items.len() < self.expected);
-        is_small && self.sealed.is_empty() && self.phase == Phase::Open
+    /// True if those who have just been answered are not back yet: they are woken one after the other, and whoever came first
+    /// would be written alone. A large crowd is left in two halves, so that one prepares its items while the other is
+    /// written.
+    pub(super) fn expects_company(&self) -> bool {
+        let gathers = self.open.as_ref().is_some_and(|open| open.due.is_none()) && self.sealed.is_empty();
+        let expected = if self.crowd > CROWD_MAX { self.crowd / 2 } else { self.crowd }.min(self.items_max);
+        gathers && self.items < expected && self.phase == Phase::Open
     }
 
     /// What is to be written next, in order.
@@ -147,6 +154,7 @@ impl<T, R> Queue<T, R> {
                 self.items -= batch.items.len();
                 self.bytes -= batch.bytes;
                 self.expected = batch.items.len();
+                self.crowd = 0;
                 Next::Write(batch)
             }
             None if self.phase == Phase::Open => Next::Sleep,
@@ -157,6 +165,11 @@ impl<T, R> Queue<T, R> {
     /// True if a lane would find something to write, or something to wait for.
     pub(super) fn has_more(&self) -> bool {
         !self.sealed.is_empty() || self.open.is_some()
+    }
+
+    /// The callers of so many items are about to be answered.
+    pub(super) fn answers(&mut self, items: usize) {
+        self.crowd = self.items + items;
     }
 
     /// A batch has been written, or has failed.

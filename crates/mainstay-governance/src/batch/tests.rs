@@ -238,6 +238,42 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
 }
 
+/// Starts callers that each submit an item and then, once that is written, another, which is larger by a thousand.
+async fn submit_twice(batch: &BatchExecutor<u32, u64>, items: std::ops::Range<u32>) {
+    for item in items {
+        let batch = batch.clone();
+        drop(tokio::spawn(async move {
+            batch.submit(item).await.unwrap();
+            batch.submit(1_000 + item).await.unwrap();
+        }));
+    }
+    settle().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn callers_that_come_back_go_with_those_who_wait_already() {
+    let writer = Doubler::held();
+    let batch = start(&writer, |_| {});
+    submit_twice(&batch, 0..100).await;
+    submit_twice(&batch, 100..200).await;
+    writer.release(1);
+    settle().await;
+    let written: Vec<usize> = writer.batches().iter().map(Vec::len).collect();
+    assert_eq!(written, [100, 200], "the first hundred are back, and do not take turns with the others");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_halves_of_a_large_crowd_take_turns() {
+    let writer = Doubler::held();
+    let batch = start(&writer, |_| {});
+    submit_twice(&batch, 0..200).await;
+    submit_twice(&batch, 200..400).await;
+    writer.release(1);
+    settle().await;
+    let written: Vec<usize> = writer.batches().iter().map(Vec::len).collect();
+    assert_eq!(written, [200, 200], "those who wait are enough to begin with");
+}
+
 #[tokio::test(start_paused = true)]
 async fn callers_wait_while_there_is_no_room_and_can_be_refused_instead() {
     let writer = Doubler::held();

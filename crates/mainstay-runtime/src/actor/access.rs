@@ -12,8 +12,18 @@ pub(crate) trait Access<T: Actor, R>: Send + 'static {
     /// What its turns may do.
     const KIND: TurnKind;
 
-    /// Calls the method; `None` if it needs the actor to itself, and others have it as well.
-    fn invoke(self, possession: &mut Possession<T>) -> Option<impl Future<Output = R> + Send>;
+    /// What it needs of the actor.
+    type Target<'p>: Send
+    where
+        T: 'p;
+
+    /// What it needs; `None` if that is the actor to itself, and others have it as well.
+    fn target(possession: &mut Possession<T>) -> Option<Self::Target<'_>>;
+
+    /// Calls the method.
+    fn invoke<'p>(self, target: Self::Target<'p>) -> impl Future<Output = R> + Send
+    where
+        T: 'p;
 }
 
 /// A method that has the actor to itself.
@@ -21,10 +31,19 @@ pub(crate) struct Exclusive<M>(pub(crate) M);
 
 impl<T: Actor, R: Send, M: ExclusiveMethod<T, R>> Access<T, R> for Exclusive<M> {
     const KIND: TurnKind = TurnKind::Exclusive;
+    type Target<'p> = &'p mut T;
 
     #[inline]
-    fn invoke(self, possession: &mut Possession<T>) -> Option<impl Future<Output = R> + Send> {
-        Some(self.0.invoke(&mut possession.active_mut()?.actor))
+    fn target(possession: &mut Possession<T>) -> Option<&mut T> {
+        Some(&mut possession.active_mut()?.actor)
+    }
+
+    #[inline]
+    fn invoke<'p>(self, target: &'p mut T) -> impl Future<Output = R> + Send
+    where
+        T: 'p,
+    {
+        self.0.invoke(target)
     }
 }
 
@@ -33,9 +52,18 @@ pub(crate) struct Shared<M>(pub(crate) M);
 
 impl<T: Actor, R: Send, M: SharedMethod<T, R>> Access<T, R> for Shared<M> {
     const KIND: TurnKind = TurnKind::Shared;
+    type Target<'p> = &'p T;
 
     #[inline]
-    fn invoke(self, possession: &mut Possession<T>) -> Option<impl Future<Output = R> + Send> {
-        Some(self.0.invoke(&possession.active().actor))
+    fn target(possession: &mut Possession<T>) -> Option<&T> {
+        Some(&possession.active().actor)
+    }
+
+    #[inline]
+    fn invoke<'p>(self, target: &'p T) -> impl Future<Output = R> + Send
+    where
+        T: 'p,
+    {
+        self.0.invoke(target)
     }
 }

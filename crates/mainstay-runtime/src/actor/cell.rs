@@ -12,6 +12,7 @@ use std::task::Context;
 use mainstay_core::{ActorId, Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 
+use self::held::Right;
 pub(crate) use self::held::{Held, Near};
 use crate::actor::Actor;
 use crate::actor::access::{Exclusive, Shared};
@@ -87,7 +88,7 @@ enum Running {
 struct Taken<T> {
     object: Option<Object<T>>,
     lent: Option<Arc<Site>>,
-    is_exclusive: bool,
+    right: Right,
 }
 
 /// The rest of a turn of a letter that has to wait, which sends its answer itself.
@@ -360,7 +361,7 @@ impl<T: Actor> Inner<T> {
         }
         self.running = Running::One;
         self.is_in_use = is_use;
-        Some(Taken { object: self.object.take(), lent: self.lent.take(), is_exclusive: true })
+        Some(Taken { object: self.object.take(), lent: self.lent.take(), right: Right::Exclusive })
     }
 
     /// Takes the actor beside others; to oneself if it has to be activated first.
@@ -376,7 +377,7 @@ impl<T: Actor> Inner<T> {
         self.object = Some(kept);
         self.running = Running::Sharing(sharing + 1);
         self.is_in_use = is_use || (self.is_in_use && sharing > 0);
-        Some(Taken { object: Some(object), lent: self.lent.take(), is_exclusive: false })
+        Some(Taken { object: Some(object), lent: self.lent.take(), right: Right::Shared })
     }
 }
 

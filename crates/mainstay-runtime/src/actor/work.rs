@@ -206,8 +206,9 @@ where
                 if let Some(hooks) = &T::LIFECYCLE {
                     (hooks.before)(&object.possession.active().actor, info).await?;
                 }
-                let outcome = match access.invoke(&mut object.possession) {
-                    Some(running) => Some(running.await),
+                // Awaited where it is made: to move it costs as much as to run a short one.
+                let outcome = match A::target(&mut object.possession) {
+                    Some(target) => Some(access.invoke(target).await),
                     None => None,
                 };
                 let outcome = outcome.ok_or_else(|| missing(object.possession.active().presence.site()))?;

@@ -63,18 +63,18 @@ impl Current {
     /// A call that is being made.
     #[inline]
     pub(crate) fn new(method: &'static Method, deadline: Deadline) -> Box<Self> {
-        let Some(mut spare) = SPARE.take() else { return Self::first(method, deadline) };
-        spare.method = method;
-        spare.deadline = deadline;
-        spare
+        let mut current = SPARE.take().unwrap_or_else(|| Self::blank(method));
+        current.method = method;
+        current.deadline = deadline;
+        current
     }
 
     #[cold]
-    fn first(method: &'static Method, deadline: Deadline) -> Box<Self> {
+    fn blank(method: &'static Method) -> Box<Self> {
         Box::new(Self {
             method,
             chain: None,
-            deadline,
+            deadline: Deadline::never(),
             arrived: None,
             key: None,
             trace: Trace::default(),

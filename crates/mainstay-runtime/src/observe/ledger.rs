@@ -95,6 +95,15 @@ impl Ledger {
     pub(crate) fn method(&self, method: &'static Method) -> &MethodLedger {
         // A method is known by where it is: there is one static for each.
         let place = (std::ptr::from_ref(method).addr() / align_of::<Method>()).wrapping_mul(0x9e37_79b9) >> 7;
+        match self.methods[place % METHODS_MAX].get() {
+            Some(known) if std::ptr::eq(known.method, method) => known,
+            _ => self.find_method(method, place),
+        }
+    }
+
+    /// The counts of a method that is called for the first time, or whose place another one had first.
+    #[cold]
+    fn find_method(&self, method: &'static Method, place: usize) -> &MethodLedger {
         for probe in 0..PROBES_MAX {
             let slot = &self.methods[place.wrapping_add(probe) % METHODS_MAX];
             let known = slot.get_or_init(|| Box::new(MethodLedger::new(method)));

@@ -19,8 +19,18 @@ pub(crate) struct Held<'c, T: Actor> {
     pub(crate) object: Option<Object<T>>,
     /// For the turn; it need not come back.
     pub(crate) lent: Option<Arc<Site>>,
-    is_exclusive: bool,
-    is_returned: bool,
+    right: Right,
+}
+
+/// What somebody has of an actor. As wide as a register: it is moved with what is beside it right after it was written, and a
+/// processor waits for a byte that it has to read as part of a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub(super) enum Right {
+    Exclusive,
+    Shared,
+    /// Nothing any more.
+    Returned,
 }
 
 /// The place of an actor, in somebody's hands. Most turns end before they need one of their own.
@@ -44,15 +54,15 @@ impl<T: Actor> Deref for Near<'_, T> {
 impl<'c, T: Actor> Held<'c, T> {
     #[inline]
     pub(super) fn new(cell: Near<'c, T>, taken: Taken<T>) -> Self {
-        let Taken { object, lent, is_exclusive } = taken;
-        Self { cell, object, lent, is_exclusive, is_returned: false }
+        let Taken { object, lent, right } = taken;
+        Self { cell, object, lent, right }
     }
 
     /// The same right in hands that keep it; these have none any more.
     pub(crate) fn hand_over(&mut self) -> Held<'static, T> {
-        let (object, lent, is_exclusive) = (self.object.take(), self.lent.take(), self.is_exclusive);
-        let is_returned = std::mem::replace(&mut self.is_returned, true);
-        Held { cell: Near::Kept(self.cell.clone()), object, lent, is_exclusive, is_returned }
+        let (object, lent) = (self.object.take(), self.lent.take());
+        let right = std::mem::replace(&mut self.right, Right::Returned);
+        Held { cell: Near::Kept(self.cell.clone()), object, lent, right }
     }
 
     /// Who it is, and the object, to change. There is one after activation, and nobody else has it.
@@ -71,8 +81,9 @@ impl<'c, T: Actor> Held<'c, T> {
         &self.cell.site
     }
 
+    #[inline]
     pub(crate) fn is_exclusive(&self) -> bool {
-        self.is_exclusive
+        self.right == Right::Exclusive
     }
 
     /// How many commits had failed when the object was read.
@@ -90,7 +101,7 @@ impl<'c, T: Actor> Held<'c, T> {
     /// True if a turn of this kind can run as it is.
     #[inline]
     pub(crate) fn is_ready(&self, kind: TurnKind) -> bool {
-        self.is_fresh() && (kind == TurnKind::Exclusive || !self.is_exclusive)
+        self.is_fresh() && (kind == TurnKind::Exclusive || !self.is_exclusive())
     }
 
     /// Lets others in who only read.
@@ -100,12 +111,12 @@ impl<'c, T: Actor> Held<'c, T> {
         let mut inner = self.cell.inner.lock();
         inner.object = Some(shared);
         inner.running = Running::Sharing(1);
-        self.is_exclusive = false;
+        self.right = Right::Shared;
     }
 
     /// Sees to it that the object is not used again.
     pub(crate) fn spoil(&mut self) {
-        if !self.is_exclusive {
+        if !self.is_exclusive() {
             // Those who share it go on to their end; then it goes.
             if let Some(object) = &mut self.cell.inner.lock().object {
                 object.failures = u64::MAX;
@@ -157,20 +168,20 @@ impl<'c, T: Actor> Held<'c, T> {
     /// [`give_back`](Held::give_back) for one who has it in a place of his own. Once is enough, and more do no harm.
     #[inline]
     pub(crate) fn put_back(&mut self) -> bool {
-        if self.is_returned {
+        let right = std::mem::replace(&mut self.right, Right::Returned);
+        if right == Right::Returned {
             return false;
         }
-        self.is_returned = true;
         let cell = &**self.cell;
         let failures = cell.site.gate.failures();
         let mut object = self.object.take();
-        if self.is_exclusive && object.as_ref().is_some_and(|object| object.failures == failures) {
+        if right == Right::Exclusive && object.as_ref().is_some_and(|object| object.failures == failures) {
             let mut inner = cell.inner.lock();
             inner.object = object;
             inner.lent = self.lent.take();
             return self.release(inner, Running::Nobody);
         }
-        if !self.is_exclusive {
+        if right == Right::Shared {
             // Before it is counted out: then whoever is next finds the object shared with nobody.
             drop(object.take());
         }
@@ -212,7 +223,7 @@ impl<'c, T: Actor> Held<'c, T> {
 impl<T: Actor> Drop for Held<'_, T> {
     fn drop(&mut self) {
         // A turn that is cut short leaves an object that nobody knows the state of.
-        if self.is_returned {
+        if self.right == Right::Returned {
             return;
         }
         self.spoil();
