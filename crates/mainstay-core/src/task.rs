@@ -365,11 +365,13 @@ mod tests {
         let home = scope.enter(async { Home::current() }).await;
         scope.stop();
         let (held, dropped) = guard();
+        let (ran, has_run) = oneshot::channel();
         home.spawn(async move {
             let _held = held;
-            panic!("ran in a stopped scope");
+            ran.send(()).unwrap();
         });
         dropped.await.unwrap();
+        has_run.await.unwrap_err();
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ mod support;
 
 use std::sync::Arc;
 
+use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ErrorKind, Level};
 use mainstay_replica::Partition;
@@ -163,6 +164,19 @@ async fn what_a_transaction_has_seen_does_not_expire_before_it_has_ended() {
         assert_eq!(ages.len(&mut tx).await.unwrap(), 2);
         tokio::time::advance(2 * SECOND).await;
         assert_eq!(ages.get(&mut tx, "counted").await.unwrap().as_deref(), Some(&1));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_expires_is_removed_when_whoever_has_set_it_was_stopped() {
+    with_ages(async |state, ages, partition| {
+        let scope = Scope::new();
+        scope.enter(set(&state, &ages, "short", 1, Some(SECOND))).await;
+        scope.stop();
+        scope.ended().await;
+        time::sleep(SECOND + SWEEP).await;
+        assert_eq!(stored(&partition), (0, 0));
     })
     .await;
 }

@@ -183,6 +183,19 @@ async fn room_is_counted_in_bytes_too() {
     line(&node).append("x".repeat(11)).await.unwrap();
 }
 
+/// As a later version of a writer may do with the items of an earlier one.
+#[tokio::test]
+async fn items_that_count_for_less_than_when_they_came_leave_nothing_behind() {
+    let ledger = Ledger::new(lingering());
+    ledger.overhead_bytes.store(1000, Ordering::Relaxed);
+    let node = start(&ledger).await;
+    line(&node).append("x".repeat(10)).await.unwrap();
+    assert_eq!(line(&node).status().await.unwrap().waiting_bytes, 1010);
+    ledger.overhead_bytes.store(0, Ordering::Relaxed);
+    line(&node).flush().await.unwrap();
+    assert_eq!(line(&node).status().await.unwrap().waiting_bytes, 0);
+}
+
 #[tokio::test]
 async fn more_items_at_once_than_may_ever_wait_are_too_large_and_not_for_later() {
     let ledger = Ledger::new(DurableSettings { waiting_items_max: 5, ..lingering() });

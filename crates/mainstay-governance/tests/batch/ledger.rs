@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mainstay::prelude::*;
 use mainstay_governance::batch::durable::{DurableSettings, DurableWriter, Numbered};
@@ -16,6 +17,8 @@ pub(crate) struct Ledger {
     /// A write ends when it has one of these, after its rows are in the table.
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) settings: DurableSettings,
+    /// What an item counts for beside its text.
+    pub(crate) overhead_bytes: Arc<AtomicUsize>,
 }
 
 #[derive(Default)]
@@ -32,7 +35,12 @@ struct Table {
 
 impl Ledger {
     pub(crate) fn new(settings: DurableSettings) -> Self {
-        Self { table: Arc::default(), permits: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)), settings }
+        Self {
+            table: Arc::default(),
+            permits: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
+            settings,
+            overhead_bytes: Arc::default(),
+        }
     }
 
     /// One whose writes do not end before they have a permit.
@@ -110,7 +118,7 @@ impl DurableWriter for Ledger {
     }
 
     fn size(&self, item: &String) -> usize {
-        item.len()
+        item.len() + self.overhead_bytes.load(Ordering::Relaxed)
     }
 
     fn settings(&self) -> DurableSettings {

@@ -4,6 +4,7 @@ use futures_util::future::join_all;
 use mainstay::partition::{Driver, SimDisk, SyncDelay};
 use mainstay::prelude::*;
 use mainstay_core::time::Duration;
+use mainstay_store::disk::sim::{DiskOp, Fault};
 
 use crate::harness::on;
 
@@ -87,6 +88,17 @@ async fn only_who_made_a_commit_that_is_too_large_is_told_so() {
     }
     store.set("small".into(), 10).await.unwrap();
     assert_eq!((store.size("first".into()).await.unwrap(), store.size("large".into()).await.unwrap()), (Some(2), None));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_gathered_behind_a_commit_that_fails_on_its_way_is_told_to_retry() {
+    let disk = SimDisk::new(1);
+    let (_node, store) = start(&disk, Duration::from_millis(1)).await;
+    disk.inject(Fault::on(DiskOp::Sync).times(u64::MAX));
+    let (first, behind) = tokio::join!(store.set("first".into(), 2), store.set("behind".into(), 1));
+    // Only the first may have happened.
+    assert_eq!(first.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+    assert_eq!(behind.unwrap_err().kind(), ErrorKind::Retry);
 }
 
 #[tokio::test(start_paused = true)]

@@ -527,6 +527,8 @@ async fn what_activate_sets_up_comes_back_by_itself_after_a_panic_and_a_commit_t
     let (pinged, refused) = tokio::join!(beacon.ping(), beacon.save_too_much());
     pinged.unwrap();
     assert_eq!(refused.unwrap_err().kind(), ErrorKind::TooLarge, "when nobody had it any more");
+    wait(1).await;
+    assert_eq!(tower.activations(), 4, "before a timer of the one that was lost could have found that out");
     wait(3500).await;
     assert_eq!((tower.beats(), tower.activations()), (beats + 3, 4));
 }
@@ -566,6 +568,17 @@ async fn one_that_is_lost_with_every_run_comes_back_more_and_more_seldom() {
     let beats = tower.beats();
     wait(10_000).await;
     assert_eq!(tower.beats(), beats + 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_of_which_nothing_is_stored_does_not_come_back() {
+    let tower = Arc::new(Tower::default());
+    let (node, beacon) = beacon(&tower).await;
+    beacon.delete().await.unwrap();
+    assert_eq!(beacon.save_too_much().await.unwrap_err().kind(), ErrorKind::TooLarge);
+    wait(10_000).await;
+    assert_eq!((tower.beats(), tower.activations()), (0, 2), "only a call makes an actor");
+    assert_eq!(node.actors::<BeaconActor>().unwrap().all().collect().await.unwrap(), []);
 }
 
 #[tokio::test(start_paused = true)]
