@@ -43,6 +43,7 @@ pub(super) struct Caller<C> {
     counters: Arc<[C]>,
     order: Shuffled,
     count: u64,
+    is_alone: bool,
 }
 
 impl<C: Counter> Caller<C> {
@@ -52,9 +53,11 @@ impl<C: Counter> Caller<C> {
             if answer < 1 {
                 return Err(format!("an actor that was told to add 1 has {answer}").into());
             }
-            // All callers are under way at once, as they would be if they had something else to do in between, also
-            // where an answer is there without waiting.
-            tokio::task::coop::consume_budget().await;
+            if !self.is_alone {
+                // All callers are under way at once, as they would be if they had something else to do in between, also
+                // where an answer is there without waiting.
+                tokio::task::coop::consume_budget().await;
+            }
         }
         Ok(())
     }
@@ -120,7 +123,7 @@ impl Asks {
     {
         let start = |caller| {
             let order = Shuffled::of_all(caller, counters.len());
-            spawn(caller, Caller { counters: counters.clone(), order, count })
+            spawn(caller, Caller { counters: counters.clone(), order, count, is_alone: self.callers == 1 })
         };
         let callers: Vec<J> = (0..self.callers).map(start).collect();
         for caller in callers {

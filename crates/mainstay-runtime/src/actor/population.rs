@@ -78,6 +78,7 @@ impl Population {
     }
 
     /// The stamp of a use that happens now.
+    #[inline]
     pub(crate) fn stamp(&self) -> u64 {
         self.clock.load(Ordering::Relaxed)
     }

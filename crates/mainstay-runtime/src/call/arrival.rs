@@ -28,6 +28,7 @@ pub(crate) enum Source {
 
 impl Source {
     /// True if it keeps an idle actor in memory. A timer does not: it would keep its actor there for ever.
+    #[inline]
     pub(crate) fn counts_as_use(self) -> bool {
         self != Self::Timer
     }
@@ -51,6 +52,7 @@ impl Method {
     }
 
     /// What its turns come from.
+    #[inline]
     pub(crate) fn source(&self) -> Source {
         self.source
     }

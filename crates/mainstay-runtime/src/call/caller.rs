@@ -141,6 +141,7 @@ impl Caller {
     }
 
     /// What a call is traced by that is made here.
+    #[inline]
     fn trace(&self, method: &'static Method) -> Trace {
         Trace::new(|| match &self.target.whom {
             Whom::Actor { address, id, .. } => actor_span(&address.service, id, method),

@@ -1,11 +1,13 @@
 //! Limits on what is in memory: those that were used least recently leave first.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use mainstay::actor::deferred;
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
 use mainstay_core::{task, time};
+use serde::{Deserialize, Deserializer, Serialize};
 
 #[interface]
 trait Blob {
@@ -139,6 +141,22 @@ struct PagedDrawer {
     content: Paged<String>,
 }
 
+thread_local! {
+    /// How often a sheet was decoded in this test.
+    static DECODED: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What is kept under a name.
+#[derive(Serialize)]
+struct Sheet(String);
+
+impl<'de> Deserialize<'de> for Sheet {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        DECODED.set(DECODED.get() + 1);
+        String::deserialize(deserializer).map(Self)
+    }
+}
+
 /// Keeps what it is given under names.
 #[derive(Actor)]
 #[actor(implements(Drawer), persistence = "none", partitions = 1)]
@@ -174,7 +192,7 @@ impl Drawer for PagedDrawer {
 
 impl Drawer for NamedDrawer {
     async fn put(&mut self, name: String, bytes: u32) -> Result<()> {
-        self.ctx.state_mut().set(&name, "x".repeat(bytes as usize))
+        self.ctx.state_mut().set(&name, Sheet("x".repeat(bytes as usize)))
     }
 
     async fn remove(&mut self, name: String) -> Result<()> {
@@ -182,11 +200,11 @@ impl Drawer for NamedDrawer {
     }
 
     async fn size(&self, name: String) -> Result<u64> {
-        Ok(self.ctx.state().get::<String>(&name)?.len() as u64)
+        Ok(self.ctx.state().get::<Sheet>(&name)?.0.len() as u64)
     }
 
     async fn fail(&mut self, name: String) -> Result<()> {
-        self.ctx.state_mut().set(&name, String::new())?;
+        self.ctx.state_mut().set(&name, Sheet(String::new()))?;
         Err(Error::invalid("on purpose"))
     }
 
@@ -250,6 +268,11 @@ async fn of_much_dynamic_state_an_actor_keeps_what_it_used_last() {
         assert_eq!(drawer.size(name.to_string()).await.unwrap(), 1 << 20);
     }
     assert_eq!(active_of::<NamedDrawer>(&node).await, [0], "and what it has read");
+    let before = DECODED.get();
+    drawer.size("39".to_owned()).await.unwrap();
+    assert_eq!(DECODED.get(), before, "what it read last is still there");
+    drawer.size("0".to_owned()).await.unwrap();
+    assert_eq!(DECODED.get(), before + 1, "and what it read first is not");
 }
 
 #[tokio::test]
