@@ -13,4 +13,5 @@ mod snapshot_reception;
 mod storage_suite;
 mod ticking;
 mod unhurried;
+mod watching;
 mod wire_formats;
