@@ -10,11 +10,15 @@ use super::cell::{Cell, Ticket};
 /// Up to how many items are written as one batch, if they can be; the callers of more have enough to do meanwhile.
 const CROWD_MAX: usize = 256;
 
+/// How long a few items may wait for those who are in flight, so as to go together with what comes then.
+const PATIENCE: Duration = Duration::from_millis(5);
+
 /// What waits to be written: pure bookkeeping, without tasks and without waiting. The executor has it behind a lock.
 pub(super) struct Queue<T, R> {
     items_max: usize,
     bytes_max: usize,
     linger: Duration,
+    lanes: usize,
     /// The batch that is being gathered; `None` if it has no item yet.
     open: Option<Batch<T, R>>,
     /// Batches that gather no more, in their order.
@@ -22,6 +26,8 @@ pub(super) struct Queue<T, R> {
     next_number: u64,
     /// Batches that are being written, by number.
     in_flight: BTreeMap<u64, Flying<R>>,
+    /// How many items they have together.
+    flying: usize,
     /// True while the watchdog has a timer, and need not be called.
     is_watched: bool,
     /// How large the last batch was: how large the next may be expected to become.
@@ -53,6 +59,7 @@ pub(super) struct Batch<T, R> {
     pub(super) items: Vec<T>,
     pub(super) bytes: usize,
     pub(super) cell: Arc<Cell<R>>,
+    since: Instant,
     /// When it is written at the latest, if somebody is free.
     due: Option<Instant>,
 }
@@ -79,10 +86,12 @@ impl<T, R> Queue<T, R> {
             items_max: settings.items_max,
             bytes_max: settings.bytes_max.unwrap_or(usize::MAX),
             linger: settings.linger,
+            lanes: settings.in_flight_max,
             open: None,
             sealed: VecDeque::new(),
             next_number: 0,
             in_flight: BTreeMap::new(),
+            flying: 0,
             is_watched: false,
             expected: 0,
             crowd: 0,
@@ -102,12 +111,14 @@ impl<T, R> Queue<T, R> {
         let open = self.open.get_or_insert_with(|| {
             let number = self.next_number;
             self.next_number += 1;
+            let since = Instant::now();
             Batch {
                 number,
                 items: Vec::with_capacity(self.expected),
                 bytes: 0,
                 cell: Arc::new(Cell::new(self.expected)),
-                due: (!self.linger.is_zero()).then(|| Instant::now() + self.linger),
+                since,
+                due: (!self.linger.is_zero()).then(|| since + self.linger),
             }
         });
         let ticket = Ticket { cell: open.cell.clone(), place: open.items.len() };
@@ -116,10 +127,11 @@ impl<T, R> Queue<T, R> {
         self.items += 1;
         self.bytes = self.bytes.saturating_add(bytes);
         let (is_first, is_lingering) = (ticket.place == 0, open.due.is_some());
-        if open.items.len() >= self.items_max || open.bytes >= self.bytes_max {
+        let (items, bytes) = (open.items.len(), open.bytes);
+        if items >= self.items_max || bytes >= self.bytes_max || (self.goes_in_halves() && 2 * items >= self.crowd) {
             self.seal();
         }
-        (ticket, is_first || !is_lingering || !self.sealed.is_empty())
+        (ticket, is_first || !(is_lingering || self.is_held_back()) || !self.sealed.is_empty())
     }
 
     /// Lets the batch that gathers gather no more.
@@ -136,13 +148,26 @@ impl<T, R> Queue<T, R> {
         gathers && self.items < expected && self.phase == Phase::Open
     }
 
+    /// True if those who have just been answered are to come in two batches: two lanes are free, and one sends while the other
+    /// one has the server sync. Further ones would only be smaller.
+    fn goes_in_halves(&self) -> bool {
+        self.lanes > 1 && self.in_flight.is_empty() && self.crowd > 1 && self.linger.is_zero()
+    }
+
+    /// True if what gathers is little beside what is in flight: a batch of few items costs about as much as one of many, so
+    /// that with as many small batches as there are lanes everybody would wait longer.
+    fn is_held_back(&self) -> bool {
+        let gathered = self.open.as_ref().map_or(0, |open| open.items.len());
+        4 * gathered < 3 * self.flying && self.phase == Phase::Open
+    }
+
     /// What is to be written next, in order.
     pub(super) fn next(&mut self) -> Next<T, R> {
         self.is_signalled = false;
         if self.sealed.is_empty()
             && let Some(open) = &self.open
         {
-            match open.due {
+            match open.due.or_else(|| self.is_held_back().then(|| open.since + PATIENCE)) {
                 Some(due) if due > Instant::now() => return Next::SleepUntil(due),
                 _ => self.seal(),
             }
@@ -150,6 +175,7 @@ impl<T, R> Queue<T, R> {
         match self.sealed.pop_front() {
             Some(batch) => {
                 let flying = Flying { cell: batch.cell.clone(), items: batch.items.len(), stuck_at: None };
+                self.flying += flying.items;
                 self.in_flight.insert(batch.number, flying);
                 self.items -= batch.items.len();
                 self.bytes -= batch.bytes;
@@ -173,8 +199,10 @@ impl<T, R> Queue<T, R> {
     }
 
     /// A batch has been written, or has failed.
-    pub(super) fn ended(&mut self, number: u64) {
-        self.in_flight.remove(&number);
+    pub(super) fn ended(&mut self, number: u64) -> Option<Flying<R>> {
+        let flying = self.in_flight.remove(&number)?;
+        self.flying -= flying.items;
+        Some(flying)
     }
 
     /// A try to write a batch begins, and counts as stuck at some time. True if the watchdog is to be called.
@@ -196,7 +224,7 @@ impl<T, R> Queue<T, R> {
         let is_stuck = |flying: &Flying<R>| flying.stuck_at.is_some_and(|stuck_at| stuck_at <= now);
         let numbers = self.in_flight.iter().filter(|(_, flying)| is_stuck(flying)).map(|(number, _)| *number);
         let numbers: Vec<_> = numbers.collect();
-        let stuck = numbers.iter().filter_map(|number| self.in_flight.remove(number)).collect();
+        let stuck = numbers.iter().filter_map(|number| self.ended(*number)).collect();
         let next = self.in_flight.values().filter_map(|flying| flying.stuck_at).min();
         self.is_watched = next.is_some();
         (stuck, next)

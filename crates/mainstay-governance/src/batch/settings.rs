@@ -20,7 +20,8 @@ pub struct BatchSettings {
     /// written is the next one.
     pub linger: Duration,
     /// How many batches may be in flight at once. With one, items are written in the order in which they were accepted. With
-    /// several, batches begin in that order, and may end in another.
+    /// several, batches begin in that order, and may end in another. One that is small beside what is in flight waits a moment
+    /// (5 ms at the most) for others to end, and takes along what comes then.
     pub in_flight_max: usize,
     /// How many items may wait for their batch to begin. Beyond, `submit` waits and `try_submit` is refused.
     pub waiting_items_max: usize,

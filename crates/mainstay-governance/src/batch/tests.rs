@@ -581,6 +581,86 @@ async fn those_who_come_back_together_are_written_together() {
     assert!(sizes.len() <= 7 && sizes.iter().filter(|size| **size == 10).count() >= 4, "{sizes:?}");
 }
 
+#[tokio::test(start_paused = true)]
+async fn few_items_wait_a_moment_for_those_who_are_in_flight() {
+    let writer = Doubler::held();
+    let batch = start(&writer, |settings| settings.in_flight_max = 5);
+    let mut calls = submit(&batch, 0..8).await;
+    calls.extend(submit(&batch, 8..14).await);
+    let sizes = || writer.batches().iter().map(Vec::len).collect::<Vec<_>>();
+    assert_eq!(sizes(), [8, 6]);
+    calls.extend(submit(&batch, 14..24).await);
+    assert_eq!(sizes(), [8, 6], "10 are fewer than three quarters of 14");
+    calls.extend(submit(&batch, [24]).await);
+    assert_eq!(sizes(), [8, 6, 11]);
+    calls.extend(submit(&batch, [25, 26]).await);
+    assert_eq!(sizes(), [8, 6, 11]);
+    writer.release(1);
+    settle().await;
+    assert_eq!(sizes(), [8, 6, 11], "and two are fewer than three quarters of 17");
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    assert_eq!(sizes(), [8, 6, 11, 2], "but nobody waits longer than a moment");
+    // Nor when there is nothing more to wait for.
+    calls.extend(submit(&batch, [27]).await);
+    assert_eq!(sizes(), [8, 6, 11, 2]);
+    let closing = batch.clone();
+    let closed = tokio::spawn(async move { closing.close().await });
+    settle().await;
+    assert_eq!(sizes(), [8, 6, 11, 2, 1]);
+    writer.release(99);
+    closed.await.unwrap();
+    assert_eq!(outcomes(calls).await, doubles(0..28));
+}
+
+/// Who is held back takes the place of the first that ends.
+#[tokio::test(start_paused = true)]
+async fn few_items_go_with_those_who_come_back() {
+    let writer = Doubler::held();
+    let batch = start(&writer, |settings| settings.in_flight_max = 5);
+    let mut calls = submit(&batch, 0..8).await;
+    calls.extend(submit(&batch, [8]).await);
+    assert_eq!(writer.batches().len(), 1);
+    let returning = batch.clone();
+    let back = calls.remove(0);
+    let back = tokio::spawn(async move {
+        back.await.unwrap().unwrap();
+        returning.submit(9).await.unwrap()
+    });
+    writer.release(1);
+    settle().await;
+    assert_eq!(writer.batches()[1..], [[8, 9]]);
+    writer.release(1);
+    assert_eq!(back.await.unwrap(), 18);
+    assert_eq!(outcomes(calls).await, doubles(1..9));
+}
+
+#[tokio::test(start_paused = true)]
+async fn with_several_lanes_a_small_crowd_is_written_in_halves() {
+    let writer = Doubler::held();
+    let batch = start(&writer, |settings| settings.in_flight_max = 5);
+    let callers: Vec<_> = (0..20_u32)
+        .map(|caller| {
+            let batch = batch.clone();
+            tokio::spawn(async move {
+                for round in 0..6 {
+                    batch.submit(100 * round + caller).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    settle().await;
+    for _ in 0..64 {
+        writer.release(1);
+        settle().await;
+    }
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    let sizes: Vec<usize> = writer.batches().iter().map(Vec::len).collect();
+    assert_eq!(sizes[0], 20, "they came together");
+    assert!(sizes[1..].iter().all(|size| *size == 10), "{sizes:?}");
+}
+
 /// What is down would be down for the halves too: each would be a further write that fails, and wait in vain.
 #[tokio::test(start_paused = true)]
 async fn a_batch_that_failed_for_a_reason_of_the_writer_is_not_split() {

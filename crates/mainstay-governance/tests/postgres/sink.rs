@@ -95,6 +95,38 @@ async fn rows_with_a_key_are_there_once_however_often_they_come() {
     assert_eq!(stored(&database).await, notes(0..20));
 }
 
+/// A row that a failed statement has left behind takes a place on the page, and one that was looked for first takes none.
+#[tokio::test]
+async fn keys_that_are_there_are_looked_for_first_only_while_there_were_some() {
+    let (database, [_, keyed]) = both("suspicion").await;
+    let mut session = open(&keyed, 1).await;
+    let place = async |id: i64| {
+        database.count(&format!("SELECT ((ctid::text::point)[1])::bigint FROM notes WHERE id = {id}")).await
+    };
+    for id in 0..65 {
+        keyed.run(&mut session, vec![note(id)]).await.unwrap();
+    }
+    assert_eq!(place(64).await, 65);
+    // Without looking both rows are written in vain, and then one again.
+    keyed.run(&mut session, vec![note(65), note(7)]).await.unwrap();
+    assert_eq!(place(65).await, 68);
+    keyed.run(&mut session, vec![note(66), note(7), note(67), note(66)]).await.unwrap();
+    assert_eq!((place(66).await, place(67).await), (69, 70));
+    assert_eq!(stored(&database).await, notes(0..68));
+    for id in 68..140 {
+        keyed.run(&mut session, vec![note(id)]).await.unwrap();
+    }
+    // The key of somebody else: to look for ours first does not help.
+    database.run("CREATE UNIQUE INDEX texts ON notes (text)").await;
+    let (before, twin) = (stored(&database).await, Note { id: 999, text: Some("note 3".to_owned()) });
+    let error = refused(&keyed, &mut session, vec![note(140), twin]).await;
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("\"texts\""), "{error}");
+    assert_eq!(stored(&database).await, before);
+    keyed.run(&mut session, notes(130..150)).await.unwrap();
+    assert_eq!(stored(&database).await, notes(0..150));
+}
+
 #[tokio::test]
 async fn a_row_that_cannot_be_written_takes_its_batch_along_and_the_session_goes_on() {
     let (database, tables) = both("poison").await;

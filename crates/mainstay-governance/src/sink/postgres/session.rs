@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use futures_util::{SinkExt as _, future};
 use mainstay::{Error, ErrorKind, Result};
@@ -43,7 +44,32 @@ enum Write {
     /// As they come, by COPY in a transaction.
     Copy(Statement),
     /// Those whose key is not there yet, by one statement.
-    Insert(Statement),
+    Insert(Insert),
+}
+
+/// Two statements that write rows with a key. That no key is there yet is the rule, and a row costs the server half as much
+/// if it need not look first. If one is there, that statement writes nothing, and the other one leaves it out.
+struct Insert {
+    all: Statement,
+    missing: Statement,
+    /// How many batches are still written by looking first.
+    suspicious: AtomicU32,
+}
+
+/// So many batches look first after a session was opened or a key was there: they may be retries, and each that fails is a
+/// line in the server's log. The first is the one of nothing, which so finds out if there is no unique index.
+const SUSPICIOUS_BATCHES: u32 = 64;
+
+impl Insert {
+    /// Whether the next batch may have keys that are there.
+    fn is_suspicious(&self) -> bool {
+        let one_less = |batches: u32| batches.checked_sub(1);
+        self.suspicious.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_less).is_ok()
+    }
+
+    fn grow_suspicious(&self) {
+        self.suspicious.store(SUSPICIOUS_BATCHES, Ordering::Relaxed);
+    }
 }
 
 impl fmt::Debug for PostgresSession {
@@ -107,15 +133,26 @@ impl PostgresSession {
     async fn send(&self, columns: &[Column], rows: usize) -> Result<()> {
         match &self.write {
             Write::Copy(statement) => self.copy(statement, columns, rows).await,
-            Write::Insert(statement) => self.insert(statement, columns, rows).await,
+            Write::Insert(insert) => self.insert(insert, columns, rows).await,
         }
     }
 
-    async fn insert(&self, statement: &Statement, columns: &[Column], rows: usize) -> Result<()> {
+    async fn insert(&self, insert: &Insert, columns: &[Column], rows: usize) -> Result<()> {
         let arrays: Vec<Array<'_>> = columns.iter().map(|column| Array { column, rows }).collect();
         let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&self.resource, &self.number];
         parameters.extend(arrays.iter().map(|array| array as &(dyn ToSql + Sync)));
-        let written = self.link.client.execute(statement, &parameters).await;
+        let client = &self.link.client;
+        let written = if insert.is_suspicious() {
+            client.execute(&insert.missing, &parameters).await
+        } else {
+            match client.execute(&insert.all, &parameters).await {
+                Err(cause) if cause.code() == Some(&SqlState::UNIQUE_VIOLATION) => {
+                    insert.grow_suspicious();
+                    client.execute(&insert.missing, &parameters).await
+                }
+                written => written,
+            }
+        };
         let written = written.map_err(|cause| self.failure(cause, Certainty::Repeatable))?;
         // What has written a row has found the token. Otherwise all rows were there before, or the token is stale.
         if written > 0 { Ok(()) } else { self.is_the_highest().await }
@@ -233,7 +270,11 @@ impl Prepared {
         let types: Vec<Type> = types.columns().iter().map(|column| column.type_().clone()).collect();
         let write = match &names.key {
             None => Write::Copy(client.prepare(&names.copy()).await.map_err(&failed)?),
-            Some(key) => Write::Insert(client.prepare(&names.insert(key, &types)?).await.map_err(&failed)?),
+            Some(key) => Write::Insert(Insert {
+                all: client.prepare(&names.insert(&types)?).await.map_err(&failed)?,
+                missing: client.prepare(&names.insert_missing(key, &types)?).await.map_err(&failed)?,
+                suspicious: AtomicU32::new(SUSPICIOUS_BATCHES),
+            }),
         };
         Ok(Self { is_raised, types, hold, highest, write })
     }

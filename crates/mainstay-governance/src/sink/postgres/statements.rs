@@ -80,8 +80,8 @@ impl Names {
 
     /// Writes rows that come as one array per column from $3 on, if $2 is the token of $1: looked at and held before the first
     /// row. The arrays are taken apart in their order, so that rows get into the table in it. Says how many rows it has
-    /// written; those whose key is there are not among them.
-    pub(super) fn insert(&self, key: &str, types: &[Type]) -> Result<String> {
+    /// written.
+    pub(super) fn insert(&self, types: &[Type]) -> Result<String> {
         let Self { table, columns, .. } = self;
         let arrays = types.iter().zip(3..).map(|(kind, number)| {
             if let Kind::Array(_) = kind.kind() {
@@ -92,10 +92,12 @@ impl Names {
             Ok(format!("${number}::{}.{}[]", quoted(kind.schema())?, quoted(kind.name())?))
         });
         let arrays = arrays.collect::<Result<Vec<_>>>()?.join(", ");
-        Ok(format!(
-            "INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}) WHERE EXISTS ({}) ON CONFLICT ({key}) DO NOTHING",
-            self.hold()
-        ))
+        Ok(format!("INSERT INTO {table} ({columns}) SELECT * FROM unnest({arrays}) WHERE EXISTS ({})", self.hold()))
+    }
+
+    /// The same, but rows whose key is there are left out, and not counted.
+    pub(super) fn insert_missing(&self, key: &str, types: &[Type]) -> Result<String> {
+        Ok(format!("{} ON CONFLICT ({key}) DO NOTHING", self.insert(types)?))
     }
 }
 
