@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use crate::actor::Actor;
-use crate::actor::presence::Possession;
+use crate::actor::presence::Object;
 use crate::call::current::TurnKind;
 use crate::call::host::{ExclusiveMethod, SharedMethod};
 
@@ -18,7 +18,7 @@ pub(crate) trait Access<T: Actor, R>: Send + 'static {
         T: 'p;
 
     /// What it needs; `None` if that is the actor to itself, and others have it as well.
-    fn target(possession: &mut Possession<T>) -> Option<Self::Target<'_>>;
+    fn target(object: &mut Object<T>) -> Option<Self::Target<'_>>;
 
     /// Calls the method.
     fn invoke<'p>(self, target: Self::Target<'p>) -> impl Future<Output = R> + Send
@@ -34,8 +34,8 @@ impl<T: Actor, R: Send, M: ExclusiveMethod<T, R>> Access<T, R> for Exclusive<M> 
     type Target<'p> = &'p mut T;
 
     #[inline]
-    fn target(possession: &mut Possession<T>) -> Option<&mut T> {
-        Some(&mut possession.active_mut()?.actor)
+    fn target(object: &mut Object<T>) -> Option<&mut T> {
+        Some(&mut object.active_mut()?.actor)
     }
 
     #[inline]
@@ -55,8 +55,8 @@ impl<T: Actor, R: Send, M: SharedMethod<T, R>> Access<T, R> for Shared<M> {
     type Target<'p> = &'p T;
 
     #[inline]
-    fn target(possession: &mut Possession<T>) -> Option<&T> {
-        Some(&possession.active().actor)
+    fn target(object: &mut Object<T>) -> Option<&T> {
+        Some(&object.active().actor)
     }
 
     #[inline]

@@ -19,7 +19,7 @@ use crate::actor::access::{Exclusive, Shared};
 use crate::actor::deactivation;
 use crate::actor::hall::HallCore;
 use crate::actor::letter::{CallLetter, Letter, ReplyTo};
-use crate::actor::presence::Possession;
+use crate::actor::presence::Object;
 use crate::actor::revival;
 use crate::actor::site::Site;
 use crate::actor::work;
@@ -61,21 +61,6 @@ struct Inner<T: Actor> {
     used: u64,
 }
 
-/// An active object.
-pub(crate) struct Object<T> {
-    pub(crate) possession: Possession<T>,
-    /// How many commits had failed when it was read.
-    pub(crate) failures: u64,
-}
-
-impl<T> Object<T> {
-    /// For two.
-    fn share(self) -> (Self, Self) {
-        let (one, other) = self.possession.share();
-        let failures = self.failures;
-        (Self { possession: one, failures }, Self { possession: other, failures })
-    }
-}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Running {

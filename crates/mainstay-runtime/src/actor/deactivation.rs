@@ -6,7 +6,7 @@ use mainstay_core::time;
 use parking_lot::Mutex;
 
 use crate::actor::Actor;
-use crate::actor::cell::{Held, Object};
+use crate::actor::cell::Held;
 use crate::actor::hall::HallCore;
 use crate::actor::presence::Active;
 use crate::actor::site::Site;
@@ -36,14 +36,14 @@ pub(crate) async fn settle(site: &Arc<Site>) {
 /// Runs what an actor does when it leaves memory, and drops it. One that is not what is stored, because a commit has failed,
 /// is only dropped. The chain is what led to it, if that was a call.
 pub(crate) async fn deactivate<T: Actor>(held: &mut Held<'_, T>, chain: Option<Arc<Link>>) {
-    let Some(Object { possession, failures }) = held.object.take() else { return };
+    let Some(object) = held.object.take() else { return };
     let site = held.site().clone();
-    if failures != site.gate.failures() {
+    if object.failures != site.gate.failures() {
         return;
     }
     let Some(hooks) = &T::LIFECYCLE else { return };
     // Whoever shared it has ended, because it is held by one alone.
-    let Some(Active { mut actor, presence }) = possession.into_active() else { return };
+    let Some(Active { mut actor, presence }) = object.into_active() else { return };
     let grace = site.hall.settings.deactivation_grace;
     let mut current = Current::new(&DEACTIVATE, Deadline::new(grace, None));
     current.chain = chain;

@@ -1,3 +1,4 @@
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use crate::actor::site::Site;
@@ -9,52 +10,83 @@ pub(crate) struct Active<T> {
     pub(crate) presence: Presence,
 }
 
-impl<T> Active<T> {
-    pub(crate) fn new(actor: T, site: &Arc<Site>) -> Self {
-        Self { actor, presence: Presence::new(site.clone()) }
-    }
+/// An active object, in the hands of who uses it. It is handed from one to the next in every turn, and so is no wider than a
+/// register: a processor waits for words that it has to read right after it has written them one by one.
+pub(crate) struct Object<T>(Box<Inside<T>>);
+
+pub(crate) struct Inside<T> {
+    /// How many commits had failed when it was read.
+    pub(crate) failures: u64,
+    possession: Possession<T>,
 }
 
 /// Who has an actor in memory: one alone, or one of several. An actor stays with the first until somebody shares it, and with
 /// the second from then on.
-pub(crate) enum Possession<T> {
-    Alone(Box<Active<T>>),
+enum Possession<T> {
+    Alone(Active<T>),
     Shared(Arc<Active<T>>),
 }
 
-impl<T> Possession<T> {
+impl<T> Deref for Object<T> {
+    type Target = Inside<T>;
+
+    #[inline]
+    fn deref(&self) -> &Inside<T> {
+        &self.0
+    }
+}
+
+impl<T> DerefMut for Object<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Inside<T> {
+        &mut self.0
+    }
+}
+
+impl<T> Object<T> {
+    /// An actor that was read when so many commits had failed.
+    pub(crate) fn new(actor: T, site: &Arc<Site>, failures: u64) -> Self {
+        let possession = Possession::Alone(Active { actor, presence: Presence::new(site.clone()) });
+        Self(Box::new(Inside { failures, possession }))
+    }
+
+    /// For two.
+    pub(crate) fn share(self) -> (Self, Self) {
+        let Self(mut inside) = self;
+        let active = match inside.possession {
+            Possession::Alone(active) => Arc::new(active),
+            Possession::Shared(active) => active,
+        };
+        inside.possession = Possession::Shared(active.clone());
+        let other = Inside { failures: inside.failures, possession: Possession::Shared(active) };
+        (Self(inside), Self(Box::new(other)))
+    }
+
+    /// The actor; `None` if others have it as well.
+    pub(crate) fn into_active(self) -> Option<Active<T>> {
+        match self.0.possession {
+            Possession::Alone(active) => Some(active),
+            Possession::Shared(active) => Arc::into_inner(active),
+        }
+    }
+}
+
+impl<T> Inside<T> {
     /// The actor, to look at.
     #[inline]
     pub(crate) fn active(&self) -> &Active<T> {
-        match self {
-            Self::Alone(active) => active,
-            Self::Shared(active) => active,
+        match &self.possession {
+            Possession::Alone(active) => active,
+            Possession::Shared(active) => active,
         }
     }
 
     /// The actor, to change; `None` if others have it as well.
     #[inline]
     pub(crate) fn active_mut(&mut self) -> Option<&mut Active<T>> {
-        match self {
-            Self::Alone(active) => Some(active),
-            Self::Shared(active) => Arc::get_mut(active),
-        }
-    }
-
-    /// For two.
-    pub(crate) fn share(self) -> (Self, Self) {
-        let active = match self {
-            Self::Alone(active) => Arc::from(active),
-            Self::Shared(active) => active,
-        };
-        (Self::Shared(active.clone()), Self::Shared(active))
-    }
-
-    /// The actor; `None` if others have it as well.
-    pub(crate) fn into_active(self) -> Option<Active<T>> {
-        match self {
-            Self::Alone(active) => Some(*active),
-            Self::Shared(active) => Arc::into_inner(active),
+        match &mut self.possession {
+            Possession::Alone(active) => Some(active),
+            Possession::Shared(active) => Arc::get_mut(active),
         }
     }
 }

@@ -21,8 +21,9 @@ use mainstay_state::actor::ActorWrites;
 pub(crate) use self::making::revive;
 use self::turn::{ActorTurn, Ending, Left};
 use crate::actor::access::Access;
-use crate::actor::cell::{Held, Object};
+use crate::actor::cell::Held;
 use crate::actor::gate::{self, Hold, Output};
+use crate::actor::presence::Object;
 use crate::actor::room::Room;
 use crate::actor::site::Site;
 use crate::actor::{Actor, TurnInfo};
@@ -89,13 +90,14 @@ where
     let mut slot = Some(current);
     let polled = Current::within(&mut slot, || Pin::new(&mut room).poll(cx));
     match (polled, slot) {
-        (Poll::Ready((object, Ok(Ok(outcome)))), Some(current))
+        (Poll::Ready((mut object, Ok(Ok(outcome)))), Some(current))
             if outcome.is_success()
                 && is_quiet::<T>(held.site(), &current, A::KIND)
                 && running.elapsed() < held.site().hall.settings.slow_turn =>
         {
             room.vacate(method);
-            held.object = Some(Object { failures: current.failures, ..object });
+            object.failures = current.failures;
+            held.object = Some(object);
             held.lent = current.end_quietly();
             if held.put_back() && followers == Followers::Own {
                 held.cell().drain(cx);
@@ -204,18 +206,18 @@ where
             let mut running = pin!(async {
                 let info = TurnInfo { method: method.name(), is_exclusive: A::KIND == TurnKind::Exclusive };
                 if let Some(hooks) = &T::LIFECYCLE {
-                    (hooks.before)(&object.possession.active().actor, info).await?;
+                    (hooks.before)(&object.active().actor, info).await?;
                 }
                 // Awaited where it is made: to move it costs as much as to run a short one.
-                let outcome = match A::target(&mut object.possession) {
+                let outcome = match A::target(&mut object) {
                     Some(target) => Some(access.invoke(target).await),
                     None => None,
                 };
-                let outcome = outcome.ok_or_else(|| missing(object.possession.active().presence.site()))?;
+                let outcome = outcome.ok_or_else(|| missing(object.active().presence.site()))?;
                 if let Some(hooks) = &T::LIFECYCLE
                     && outcome.is_success()
                 {
-                    (hooks.after)(&object.possession.active().actor, info).await?;
+                    (hooks.after)(&object.active().actor, info).await?;
                 }
                 Ok::<R, Error>(outcome)
             });

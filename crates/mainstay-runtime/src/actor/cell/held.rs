@@ -8,7 +8,8 @@ use mainstay_core::Error;
 use parking_lot::MutexGuard;
 
 use crate::actor::Actor;
-use crate::actor::cell::{ActorCell, Inner, Object, Running, Taken};
+use crate::actor::cell::{ActorCell, Inner, Running, Taken};
+use crate::actor::presence::Object;
 use crate::actor::site::Site;
 use crate::call::current::TurnKind;
 
@@ -67,7 +68,7 @@ impl<'c, T: Actor> Held<'c, T> {
 
     /// Who it is, and the object, to change. There is one after activation, and nobody else has it.
     pub(crate) fn parts_mut(&mut self) -> (&Arc<Site>, Option<&mut T>) {
-        let actor = self.object.as_mut().and_then(|object| object.possession.active_mut());
+        let actor = self.object.as_mut().and_then(|object| object.active_mut());
         (&self.cell.site, actor.map(|active| &mut active.actor))
     }
 

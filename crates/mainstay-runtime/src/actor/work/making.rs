@@ -9,9 +9,9 @@ use mainstay_core::{Error, Result};
 use mainstay_state::actor::ActorWrites;
 
 use super::{ended, gather, poll_caught, poll_on_stage, submit, turn_failed, unless_panicking};
-use crate::actor::cell::{Held, Object};
+use crate::actor::cell::Held;
 use crate::actor::gate::Hold;
-use crate::actor::presence::{Active, Possession};
+use crate::actor::presence::Object;
 use crate::actor::revival;
 use crate::actor::site::Site;
 use crate::actor::{Actor, ActorOpening, Seal};
@@ -105,7 +105,7 @@ async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Opti
             return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")));
         }
     }
-    held.object = Some(Object { possession: Possession::Alone(Box::new(Active::new(actor, site))), failures });
+    held.object = Some(Object::new(actor, site, failures));
     Ok(writes)
 }
 
