@@ -1,7 +1,10 @@
 //! Durable commits on three replicas that share one disk and one process.
 
+use std::time::Duration;
+
 use super::{commits, load, log};
 use crate::contest::{Contest, Results};
+use crate::load::Load;
 use crate::measurement::{Measurement, Unit};
 use crate::settings::Settings;
 
@@ -12,9 +15,12 @@ const NODES: u64 = 3;
 /// other: the less time between two, the more alike the machine.
 const SHAPES: [(u16, usize); 6] = [(1, 1), (1, 64), (8, 1), (8, 1024), (1, 1024), (8, 64)];
 
+/// How long a contender runs before anything counts: three new logs zero their spare segments on one disk.
+const WARM_UP: Duration = Duration::from_millis(4500);
+
 pub(super) fn enter(contest: &mut Contest, settings: &Settings) {
     for (sets, writers) in SHAPES {
-        let load = load(settings, writers);
+        let load = Load { warm_up: settings.span(WARM_UP), ..load(settings, writers) };
         contest.enter(&name(sets, writers), Unit::PerSecond, move |folder| commits::commit(folder, load, NODES, sets));
     }
 }

@@ -3,12 +3,14 @@ pub(crate) mod removal;
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Context;
 
+use atomicbox::AtomicOptionBox;
 use mainstay_core::{ActorId, Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 
@@ -19,7 +21,7 @@ use crate::actor::access::{Exclusive, Shared};
 use crate::actor::deactivation;
 use crate::actor::hall::HallCore;
 use crate::actor::letter::{CallLetter, Letter, ReplyTo};
-use crate::actor::presence::Object;
+use crate::actor::presence::{Inside, Object};
 use crate::actor::revival;
 use crate::actor::site::Site;
 use crate::actor::work;
@@ -41,30 +43,37 @@ const GLANCES_MAX: u32 = 32;
 /// An idle actor is taken by the call that comes, and runs on the caller's task. Where it is taken already the call waits
 /// in line as a `Letter`, and is carried out by whoever has the actor when it gives it back: the actor never waits for
 /// a task to wake up. Most turns are over in less time than that takes, and so a call lingers for a moment first.
+///
+/// One exclusive turn after another, with nobody else about, needs no lock: who ends lays the object on the doorstep, and who
+/// comes picks it up, while `inner` has it as taken all the time. Whoever looks inside brings in first what lies there, and
+/// is heard until he leaves; those who wait in line are, too. Who hears somebody after he has laid the object down comes in
+/// himself, and sees to who waits. Neither can miss the other: both swap what is on the doorstep, and the later one sees
+/// what the earlier one did before.
 pub struct ActorCell<T: Actor> {
     site: Arc<Site>,
+    doorstep: AtomicOptionBox<Inside<T>>,
+    /// True while somebody looks inside, waits in line, or the place is closed.
+    is_heard: AtomicBool,
+    /// Whether what runs is a use of the actor.
+    is_in_use: AtomicBool,
+    /// When it was last used, by the clock of its [population](crate::actor::population::Population).
+    used: AtomicU64,
     inner: Mutex<Inner<T>>,
 }
 
 struct Inner<T: Actor> {
     /// The object, unless a turn has it to itself or it is not active. Shared turns have clones.
     object: Option<Object<T>>,
-    /// What a turn takes along to say whose it is, so that nothing has to be counted for that.
-    lent: Option<Arc<Site>>,
     running: Running,
     queue: VecDeque<Box<dyn Letter<T>>>,
     /// True once nothing runs here any more.
     is_closed: bool,
-    /// Whether what runs is a use of the actor.
-    is_in_use: bool,
-    /// When it was last used, by the clock of its [population](crate::actor::population::Population).
-    used: u64,
 }
-
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Running {
     Nobody,
+    /// Or nobody, and the object lies on the doorstep.
     One,
     Sharing(u32),
 }
@@ -72,8 +81,37 @@ enum Running {
 /// What was taken of an actor, under the lock.
 struct Taken<T> {
     object: Option<Object<T>>,
-    lent: Option<Arc<Site>>,
     right: Right,
+}
+
+/// A look inside the place of an actor.
+struct Entered<'c, T: Actor> {
+    cell: &'c ActorCell<T>,
+    inner: MutexGuard<'c, Inner<T>>,
+}
+
+impl<T: Actor> Deref for Entered<'_, T> {
+    type Target = Inner<T>;
+
+    #[inline]
+    fn deref(&self) -> &Inner<T> {
+        &self.inner
+    }
+}
+
+impl<T: Actor> DerefMut for Entered<'_, T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Inner<T> {
+        &mut self.inner
+    }
+}
+
+impl<T: Actor> Drop for Entered<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        let is_heard = !self.inner.queue.is_empty() || self.inner.is_closed;
+        self.cell.is_heard.store(is_heard, Ordering::Relaxed);
+    }
 }
 
 /// The rest of a turn of a letter that has to wait, which sends its answer itself.
@@ -83,16 +121,15 @@ impl<T: Actor> ActorCell<T> {
     pub(crate) fn new(id: ActorId, hall: Arc<HallCore>) -> Arc<Self> {
         Arc::new_cyclic(|cell: &Weak<Self>| {
             let site = Arc::new(Site::new(id, hall, cell.clone()));
-            let inner = Inner {
-                object: None,
-                lent: Some(site.clone()),
-                running: Running::Nobody,
-                queue: VecDeque::new(),
-                is_closed: false,
-                is_in_use: false,
-                used: 0,
-            };
-            Self { site, inner: Mutex::new(inner) }
+            let inner = Inner { object: None, running: Running::Nobody, queue: VecDeque::new(), is_closed: false };
+            Self {
+                site,
+                doorstep: AtomicOptionBox::none(),
+                is_heard: AtomicBool::new(false),
+                is_in_use: AtomicBool::new(false),
+                used: AtomicU64::new(0),
+                inner: Mutex::new(inner),
+            }
         })
     }
 
@@ -100,9 +137,9 @@ impl<T: Actor> ActorCell<T> {
         &self.site
     }
 
-    /// Who has the actor, once a turn that is just passing has ended or has taken too long for that.
+    /// Returns once a turn that is just passing has ended, or has taken too long for that.
     #[inline]
-    fn approach(&self) -> MutexGuard<'_, Inner<T>> {
+    fn approach(&self) {
         let is_in_passing = &self.site.is_in_passing;
         for _ in 0..GLANCES_MAX {
             if !is_in_passing.load(Ordering::Relaxed) {
@@ -110,16 +147,102 @@ impl<T: Actor> ActorCell<T> {
             }
             std::hint::spin_loop();
         }
-        self.inner.lock()
+    }
+
+    /// Looks inside.
+    fn enter(&self) -> Entered<'_, T> {
+        let mut inner = self.inner.lock();
+        self.is_heard.store(true, Ordering::Relaxed);
+        // What was laid down before this is brought in, and what is laid down after it by one who has heard.
+        if inner.running == Running::One
+            && let Some(object) = self.doorstep.take(Ordering::AcqRel)
+        {
+            inner.object = Some(Object(object));
+            inner.running = Running::Nobody;
+        }
+        Entered { cell: self, inner }
+    }
+
+    /// Takes the actor to oneself for a call, if it lies on the doorstep and nobody is heard inside.
+    #[inline]
+    fn pick_up(&self, call: &Call) -> Option<Taken<T>> {
+        if self.is_heard.load(Ordering::Relaxed) {
+            return None;
+        }
+        let object = self.doorstep.take(Ordering::AcqRel)?;
+        let is_use = self.note_use(call);
+        self.is_in_use.store(is_use, Ordering::Relaxed);
+        self.site.is_in_passing.store(true, Ordering::Relaxed);
+        Some(Taken { object: Some(Object(object)), right: Right::Exclusive })
+    }
+
+    /// Gives back what one has had to oneself. True if somebody waits for it.
+    #[inline]
+    fn lay_down(self: &Arc<Self>, object: Object<T>) -> bool {
+        self.doorstep.store(Some(object.0), Ordering::AcqRel);
+        self.site.is_in_passing.store(false, Ordering::Relaxed);
+        self.is_heard.load(Ordering::Relaxed) && self.attend()
+    }
+
+    /// Sees who is inside. True if somebody waits for what was laid down.
+    #[cold]
+    fn attend(self: &Arc<Self>) -> bool {
+        let inner = self.enter();
+        if inner.running == Running::Nobody && inner.is_closed {
+            self.leave(inner);
+            return false;
+        }
+        !inner.queue.is_empty()
+    }
+
+    /// Takes the actor to oneself for a call where it does not lie on the doorstep. If somebody has it the call waits in line.
+    fn go_in<R, M>(&self, method: M, call: Call) -> Result<(Taken<T>, M, Call), Start<R::Reply, M>>
+    where
+        R: Outcome,
+        M: ExclusiveMethod<T, R>,
+    {
+        let mut inner = self.enter();
+        if inner.is_closed {
+            return Err(Start::Gone(method, call));
+        }
+        let is_use = self.note_use(&call);
+        if inner.queue.is_empty()
+            && let Some(taken) = inner.take(self, is_use)
+        {
+            self.hint(&inner);
+            return Ok((taken, method, call));
+        }
+        if let Some(error) = self.refusal(&inner, &call) {
+            return Err(self.refuse(inner, &call, error));
+        }
+        let (reply, queued) = ReplyTo::new();
+        inner.queue.push_back(CallLetter::boxed(Exclusive(method), call, reply, &self.site));
+        self.hint(&inner);
+        Err(Start::Queued(queued))
+    }
+
+    /// Notes that a call has come; true if it is a use of the actor.
+    #[inline]
+    fn note_use(&self, call: &Call) -> bool {
+        let is_use = call.current.method.source().counts_as_use();
+        if is_use {
+            self.touch();
+        }
+        is_use
+    }
+
+    /// Notes that it is used now.
+    fn touch(&self) {
+        self.used.store(self.site.hall.population.stamp(), Ordering::Relaxed);
     }
 
     /// Takes out the letter that is next, if it can run now, with the right to the actor.
     fn next(self: &Arc<Self>) -> Option<(Box<dyn Letter<T>>, Held<'_, T>)> {
         loop {
-            let mut inner = self.inner.lock();
+            let mut inner = self.enter();
             let next = inner.queue.front()?;
             let (is_exclusive, is_use) = (next.is_exclusive(), next.is_use());
-            let taken = if is_exclusive { inner.take(is_use) } else { inner.share(self, is_use) }?;
+            let taken = if is_exclusive { inner.take(self, is_use) } else { inner.share(self, is_use) }?;
             let letter = inner.queue.pop_front()?;
             self.hint(&inner);
             drop(inner);
@@ -188,12 +311,12 @@ impl<T: Actor> ActorCell<T> {
     /// Puts a letter in line that is no call, whatever the mailbox holds: who sends such has a limit of its own. False if the
     /// actor has left this place.
     pub(crate) fn post(self: &Arc<Self>, letter: Box<dyn Letter<T>>) -> bool {
-        let mut inner = self.inner.lock();
+        let mut inner = self.enter();
         if inner.is_closed {
             return false;
         }
         if letter.is_use() {
-            inner.used = self.site.hall.population.stamp();
+            self.touch();
         }
         inner.queue.push_back(letter);
         drop(inner);
@@ -214,7 +337,7 @@ impl<T: Actor> ActorCell<T> {
     }
 
     /// Ends a call that may not wait in line.
-    fn refuse<R, M>(&self, inner: MutexGuard<'_, Inner<T>>, call: &Call, error: Error) -> Start<R, M> {
+    fn refuse<R, M>(&self, inner: Entered<'_, T>, call: &Call, error: Error) -> Start<R, M> {
         // Whoever listens to warnings may call actors.
         drop(inner);
         if error.kind() == ErrorKind::Overloaded {
@@ -225,46 +348,48 @@ impl<T: Actor> ActorCell<T> {
 
     /// True if nobody has it or waits for it, and it was last used before a stamp or is not active.
     pub(crate) fn is_idle(&self, before: u64) -> bool {
-        let mut inner = self.inner.lock();
-        if (inner.is_in_use && inner.running != Running::Nobody) || self.site.is_engaged() {
+        let inner = self.enter();
+        let is_in_use = inner.running != Running::Nobody && self.is_in_use.load(Ordering::Relaxed);
+        if is_in_use || self.site.is_engaged() {
             // A turn that takes long is a use until it ends, and so is what is left of it afterwards.
-            inner.used = self.site.hall.population.stamp();
+            self.touch();
         }
-        inner.is_idle(before)
+        self.is_unused(&inner, before)
     }
 
     /// When it was last used, if it is active, nobody has it and nobody waits, for it or for an answer of it.
     pub(crate) fn idle_since(&self) -> Option<u64> {
-        let inner = self.inner.lock();
-        (inner.object.is_some() && inner.is_idle(u64::MAX) && !self.site.is_engaged()).then_some(inner.used)
+        let inner = self.enter();
+        let is_idle = inner.object.is_some() && self.is_unused(&inner, u64::MAX) && !self.site.is_engaged();
+        is_idle.then(|| self.used.load(Ordering::Relaxed))
     }
 
     /// Takes an actor to itself that [is idle](ActorCell::is_idle), has nothing that is not durable and nothing left to see
     /// to.
     pub(crate) fn take_idle(self: &Arc<Self>, before: u64) -> Option<Held<'static, T>> {
-        let mut inner = self.inner.lock();
+        let mut inner = self.enter();
         // What one has left that is not in memory any more, nobody can see to.
         let is_engaged = inner.object.is_some() && self.site.is_engaged() || self.site.revival.is_under_way();
-        if is_engaged || !inner.is_idle(before) || !self.site.gate.is_open() {
+        if is_engaged || !self.is_unused(&inner, before) || !self.site.gate.is_open() {
             return None;
         }
-        inner.take(false).map(|taken| Held::new(Near::Kept(self.clone()), taken))
+        inner.take(self, false).map(|taken| Held::new(Near::Kept(self.clone()), taken))
     }
 
     /// True if an object is in memory.
     pub(crate) fn is_active(&self) -> bool {
-        let inner = self.inner.lock();
+        let inner = self.enter();
         inner.object.is_some() || inner.running != Running::Nobody
     }
 
     /// Drops an idle object that a failed commit has made worthless, and with it what it has started.
     pub(crate) fn shed(self: &Arc<Self>) {
         let failures = self.site.gate.failures();
-        let mut inner = self.inner.lock();
+        let mut inner = self.enter();
         if inner.object.as_ref().is_none_or(|object| object.failures == failures) {
             return;
         }
-        let Some(taken) = inner.take(false) else { return };
+        let Some(taken) = inner.take(self, false) else { return };
         drop(inner);
         let mut held = Held::new(Near::Lent(self), taken);
         // Before anybody can make the next one.
@@ -284,8 +409,8 @@ impl<T: Actor> ActorCell<T> {
     }
 
     /// Lets the actor of a closed place go.
-    fn leave(self: &Arc<Self>, mut inner: MutexGuard<'_, Inner<T>>) {
-        let taken = if inner.object.is_some() { inner.take(false) } else { None };
+    fn leave(self: &Arc<Self>, mut inner: Entered<'_, T>) {
+        let taken = if inner.object.is_some() { inner.take(self, false) } else { None };
         drop(inner);
         match taken {
             Some(taken) => {
@@ -301,7 +426,7 @@ impl<T: Actor> ActorCell<T> {
         loop {
             let mut notified = std::pin::pin!(self.site.emptied.notified());
             notified.as_mut().enable();
-            if self.inner.lock().running == Running::Nobody {
+            if self.enter().running == Running::Nobody {
                 return;
             }
             notified.await;
@@ -312,41 +437,32 @@ impl<T: Actor> ActorCell<T> {
     /// active and idle; if it is not idle, it leaves when its turn ends.
     pub(crate) fn close(self: &Arc<Self>, why: impl Fn() -> Error) -> Option<Held<'static, T>> {
         let (taken, waiting) = {
-            let mut inner = self.inner.lock();
+            let mut inner = self.enter();
             inner.is_closed = true;
-            let taken = if inner.object.is_some() { inner.take(false) } else { None };
+            let taken = if inner.object.is_some() { inner.take(self, false) } else { None };
             (taken, std::mem::take(&mut inner.queue))
         };
         waiting.into_iter().for_each(|letter| letter.refuse(why()));
         taken.map(|taken| Held::new(Near::Kept(self.clone()), taken))
     }
+
+    /// True if nobody has it or waits for it, and it was last used before a stamp or is not active.
+    fn is_unused(&self, inner: &Inner<T>, before: u64) -> bool {
+        let is_free = !inner.is_closed && inner.running == Running::Nobody && inner.queue.is_empty();
+        is_free && (inner.object.is_none() || self.used.load(Ordering::Relaxed) < before)
+    }
 }
 
 impl<T: Actor> Inner<T> {
-    /// Notes that a call has come; true if it is a use of the actor.
-    #[inline]
-    fn note_use(&mut self, cell: &ActorCell<T>, call: &Call) -> bool {
-        let is_use = call.current.method.source().counts_as_use();
-        if is_use {
-            self.used = cell.site.hall.population.stamp();
-        }
-        is_use
-    }
-
-    fn is_idle(&self, before: u64) -> bool {
-        let is_idle = !self.is_closed && self.running == Running::Nobody && self.queue.is_empty();
-        is_idle && (self.object.is_none() || self.used < before)
-    }
-
     /// Takes the actor to oneself, if nobody has it.
     #[inline]
-    fn take(&mut self, is_use: bool) -> Option<Taken<T>> {
+    fn take(&mut self, cell: &ActorCell<T>, is_use: bool) -> Option<Taken<T>> {
         if self.running != Running::Nobody {
             return None;
         }
         self.running = Running::One;
-        self.is_in_use = is_use;
-        Some(Taken { object: self.object.take(), lent: self.lent.take(), right: Right::Exclusive })
+        cell.is_in_use.store(is_use, Ordering::Relaxed);
+        Some(Taken { object: self.object.take(), right: Right::Exclusive })
     }
 
     /// Takes the actor beside others; to oneself if it has to be activated first.
@@ -357,12 +473,15 @@ impl<T: Actor> Inner<T> {
             Running::Sharing(sharing) => sharing,
         };
         let failures = cell.site.gate.failures();
-        let Some(object) = self.object.take_if(|object| object.failures == failures) else { return self.take(is_use) };
+        let Some(object) = self.object.take_if(|object| object.failures == failures) else {
+            return self.take(cell, is_use);
+        };
         let (kept, object) = object.share();
         self.object = Some(kept);
         self.running = Running::Sharing(sharing + 1);
-        self.is_in_use = is_use || (self.is_in_use && sharing > 0);
-        Some(Taken { object: Some(object), lent: self.lent.take(), right: Right::Shared })
+        let is_used_already = sharing > 0 && cell.is_in_use.load(Ordering::Relaxed);
+        cell.is_in_use.store(is_use || is_used_already, Ordering::Relaxed);
+        Some(Taken { object: Some(object), right: Right::Shared })
     }
 }
 
@@ -375,11 +494,12 @@ impl<T: Actor> Host for ActorCell<T> {
         R: Outcome,
         M: SharedMethod<T, R>,
     {
-        let mut inner = self.approach();
+        self.approach();
+        let mut inner = self.enter();
         if inner.is_closed {
             return Start::Gone(method, call);
         }
-        let is_use = inner.note_use(self, &call);
+        let is_use = self.note_use(&call);
         // A chain that has the actor already does not wait behind those who wait for it to end.
         let is_first = inner.queue.is_empty() || call.current.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
         if is_first && let Some(taken) = inner.share(self, is_use) {
@@ -403,24 +523,14 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
         R: Outcome,
         M: ExclusiveMethod<T, R>,
     {
-        let mut inner = self.approach();
-        if inner.is_closed {
-            return Start::Gone(method, call);
-        }
-        let is_use = inner.note_use(self, &call);
-        if inner.queue.is_empty()
-            && let Some(taken) = inner.take(is_use)
-        {
-            self.hint(&inner);
-            drop(inner);
-            return Start::Turn(work::start(Held::new(Near::Lent(self), taken), Exclusive(method), call, cx));
-        }
-        if let Some(error) = self.refusal(&inner, &call) {
-            return self.refuse(inner, &call, error);
-        }
-        let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(CallLetter::boxed(Exclusive(method), call, reply, &self.site));
-        self.hint(&inner);
-        Start::Queued(queued)
+        self.approach();
+        let (taken, method, call) = match self.pick_up(&call) {
+            Some(taken) => (taken, method, call),
+            None => match self.go_in(method, call) {
+                Ok(taken) => taken,
+                Err(started) => return started,
+            },
+        };
+        Start::Turn(work::start(Held::new(Near::Lent(self), taken), Exclusive(method), call, cx))
     }
 }

@@ -12,11 +12,13 @@ pub(crate) struct Active<T> {
 
 /// An active object, in the hands of who uses it. It is handed from one to the next in every turn, and so is no wider than a
 /// register: a processor waits for words that it has to read right after it has written them one by one.
-pub(crate) struct Object<T>(Box<Inside<T>>);
+pub(crate) struct Object<T>(pub(super) Box<Inside<T>>);
 
 pub(crate) struct Inside<T> {
     /// How many commits had failed when it was read.
     pub(crate) failures: u64,
+    /// For the turn, which says by it whose it is, so that nothing has to be counted for that. It need not come back.
+    pub(crate) lent: Option<Arc<Site>>,
     possession: Possession<T>,
 }
 
@@ -47,7 +49,7 @@ impl<T> Object<T> {
     /// An actor that was read when so many commits had failed.
     pub(crate) fn new(actor: T, site: &Arc<Site>, failures: u64) -> Self {
         let possession = Possession::Alone(Active { actor, presence: Presence::new(site.clone()) });
-        Self(Box::new(Inside { failures, possession }))
+        Self(Box::new(Inside { failures, lent: Some(site.clone()), possession }))
     }
 
     /// For two.
@@ -58,7 +60,8 @@ impl<T> Object<T> {
             Possession::Shared(active) => active,
         };
         inside.possession = Possession::Shared(active.clone());
-        let other = Inside { failures: inside.failures, possession: Possession::Shared(active) };
+        let (failures, lent) = (inside.failures, inside.lent.take());
+        let other = Inside { failures, lent, possession: Possession::Shared(active) };
         (Self(inside), Self(Box::new(other)))
     }
 

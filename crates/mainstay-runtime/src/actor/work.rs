@@ -97,8 +97,8 @@ where
         {
             room.vacate(method);
             object.failures = current.failures;
+            object.lent = current.end_quietly();
             held.object = Some(object);
-            held.lent = current.end_quietly();
             if held.put_back() && followers == Followers::Own {
                 held.cell().drain(cx);
             }
@@ -131,7 +131,8 @@ where
 fn begin<T: Actor>(held: &mut Held<'_, T>, call: Call, kind: TurnKind) -> Box<Current> {
     let mut current = call.current;
     held.site().hall.ledger.method(current.method).invoked();
-    let site = held.lent.take().unwrap_or_else(|| held.site().clone());
+    let lent = held.object.as_mut().and_then(|object| object.lent.take());
+    let site = lent.unwrap_or_else(|| held.site().clone());
     // What a turn sees was read when the object was: a commit that has failed since is one that it stands on.
     current.begin(site, kind, held.failures());
     if kind != TurnKind::Exclusive {

@@ -121,3 +121,61 @@ async fn no_call_is_lost_and_there_are_never_two_objects_of_one_actor() {
     node.stop().await;
     assert_eq!((0..IDS).map(|id| lives(ActorId::from(id)).alive).sum::<u64>(), 0);
 }
+
+#[interface]
+trait Plain {
+    async fn add(&mut self) -> Result<i64>;
+    async fn get(&self) -> Result<i64>;
+}
+
+/// Keeps nothing: its turns are as short as turns can be.
+#[derive(Actor)]
+#[actor(implements(Plain), persistence = "none")]
+struct PlainActor {
+    count: i64,
+}
+
+impl Plain for PlainActor {
+    async fn add(&mut self) -> Result<i64> {
+        self.count += 1;
+        Ok(self.count)
+    }
+
+    async fn get(&self) -> Result<i64> {
+        Ok(self.count)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whoever_comes_while_an_actor_is_being_given_back_gets_it() {
+    const TURNS: i64 = 20_000;
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::builder().data_dir(folder.path()).actor::<PlainActor>().start().await.unwrap();
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let plain: PlainRef = node.actor(1).unwrap();
+            task::spawn(async move {
+                let mut last = 0;
+                for turn in 0..TURNS {
+                    let count = match (caller + turn) % 64 {
+                        0 => plain.get().await.unwrap(),
+                        _ => plain.add().await.unwrap(),
+                    };
+                    assert!(count >= last, "{count} after {last}");
+                    last = count;
+                    if turn % 16 == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+            })
+        })
+        .collect();
+    // One who is forgotten waits until its call is over by time.
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    let looked = (0..CALLERS).flat_map(|caller| (0..TURNS).map(move |turn| caller + turn)).filter(|n| n % 64 == 0);
+    let plain: PlainRef = node.actor(1).unwrap();
+    assert_eq!(plain.get().await.unwrap(), CALLERS * TURNS - looked.count() as i64);
+    node.stop().await;
+}

@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use mainstay_core::Error;
-use parking_lot::MutexGuard;
 
 use crate::actor::Actor;
-use crate::actor::cell::{ActorCell, Inner, Running, Taken};
+use crate::actor::cell::{ActorCell, Entered, Inner, Running, Taken};
 use crate::actor::presence::Object;
 use crate::actor::site::Site;
 use crate::call::current::TurnKind;
@@ -18,8 +18,6 @@ pub(crate) struct Held<'c, T: Actor> {
     cell: Near<'c, T>,
     /// The object; `None` if it has to be activated, or is not to be used again.
     pub(crate) object: Option<Object<T>>,
-    /// For the turn; it need not come back.
-    pub(crate) lent: Option<Arc<Site>>,
     right: Right,
 }
 
@@ -55,15 +53,14 @@ impl<T: Actor> Deref for Near<'_, T> {
 impl<'c, T: Actor> Held<'c, T> {
     #[inline]
     pub(super) fn new(cell: Near<'c, T>, taken: Taken<T>) -> Self {
-        let Taken { object, lent, right } = taken;
-        Self { cell, object, lent, right }
+        let Taken { object, right } = taken;
+        Self { cell, object, right }
     }
 
     /// The same right in hands that keep it; these have none any more.
     pub(crate) fn hand_over(&mut self) -> Held<'static, T> {
-        let (object, lent) = (self.object.take(), self.lent.take());
-        let right = std::mem::replace(&mut self.right, Right::Returned);
-        Held { cell: Near::Kept(self.cell.clone()), object, lent, right }
+        let (object, right) = (self.object.take(), std::mem::replace(&mut self.right, Right::Returned));
+        Held { cell: Near::Kept(self.cell.clone()), object, right }
     }
 
     /// Who it is, and the object, to change. There is one after activation, and nobody else has it.
@@ -109,7 +106,7 @@ impl<'c, T: Actor> Held<'c, T> {
     pub(crate) fn downgrade(&mut self) {
         let Some((kept, shared)) = self.object.take().map(Object::share) else { return };
         self.object = Some(kept);
-        let mut inner = self.cell.inner.lock();
+        let mut inner = self.cell.enter();
         inner.object = Some(shared);
         inner.running = Running::Sharing(1);
         self.right = Right::Shared;
@@ -119,7 +116,7 @@ impl<'c, T: Actor> Held<'c, T> {
     pub(crate) fn spoil(&mut self) {
         if !self.is_exclusive() {
             // Those who share it go on to their end; then it goes.
-            if let Some(object) = &mut self.cell.inner.lock().object {
+            if let Some(object) = &mut self.cell.enter().object {
                 object.failures = u64::MAX;
             }
         }
@@ -156,7 +153,7 @@ impl<'c, T: Actor> Held<'c, T> {
         // It leaves on purpose.
         cell.site.revival.forget();
         let close = || {
-            let mut inner = cell.inner.lock();
+            let mut inner = cell.enter();
             close(&mut inner);
             inner.is_closed
         };
@@ -173,29 +170,29 @@ impl<'c, T: Actor> Held<'c, T> {
         if right == Right::Returned {
             return false;
         }
-        let cell = &**self.cell;
+        let cell = &*self.cell;
         let failures = cell.site.gate.failures();
         let mut object = self.object.take();
-        if right == Right::Exclusive && object.as_ref().is_some_and(|object| object.failures == failures) {
-            let mut inner = cell.inner.lock();
-            inner.object = object;
-            inner.lent = self.lent.take();
-            return self.release(inner, Running::Nobody);
+        if right == Right::Exclusive
+            && !cell.is_heard.load(Ordering::Relaxed)
+            && let Some(object) = object.take_if(|object| object.failures == failures)
+        {
+            return cell.lay_down(object);
         }
-        if right == Right::Shared {
-            // Before it is counted out: then whoever is next finds the object shared with nobody.
-            drop(object.take());
+        // Before it is counted out: then whoever is next finds the object shared with nobody.
+        let lent = object.take_if(|_| right == Right::Shared).and_then(|mut object| object.lent.take());
+        let mut inner = cell.enter();
+        if let Some(object) = &mut inner.object
+            && lent.is_some()
+        {
+            object.lent = lent;
         }
-        let mut inner = cell.inner.lock();
         let running = match inner.running {
             Running::Sharing(sharing) if sharing > 1 => Running::Sharing(sharing - 1),
             _ => Running::Nobody,
         };
         if let Some(object) = object {
             inner.object = Some(object);
-        }
-        if let Some(lent) = self.lent.take() {
-            inner.lent = Some(lent);
         }
         let is_stale = inner.object.as_ref().is_some_and(|object| object.failures != failures);
         if is_stale && running == Running::Nobody {
@@ -204,13 +201,13 @@ impl<'c, T: Actor> Held<'c, T> {
             drop(inner);
             // Outside of the lock, because it runs code of others, and before anybody can make the next one.
             self.cell.let_go(stale);
-            inner = cell.inner.lock();
+            inner = cell.enter();
         }
         self.release(inner, running)
     }
 
     #[inline]
-    fn release(&self, mut inner: MutexGuard<'_, Inner<T>>, running: Running) -> bool {
+    fn release(&self, mut inner: Entered<'_, T>, running: Running) -> bool {
         inner.running = running;
         self.cell.hint(&inner);
         if running == Running::Nobody && inner.is_closed {

@@ -41,12 +41,12 @@ pub(crate) trait Removable: Any + Send + Sync {
 
 impl<T: Actor> Removing for Arc<ActorCell<T>> {
     fn remove(&self, removal: Removal, mut call: Call) -> Start<Result<()>, Removal> {
-        let mut inner = self.inner.lock();
+        let mut inner = self.enter();
         if inner.is_closed {
             return Start::Gone(removal, call);
         }
         if inner.queue.is_empty()
-            && let Some(taken) = inner.take(false)
+            && let Some(taken) = inner.take(self, false)
         {
             drop(inner);
             let cell = self.clone();
@@ -80,7 +80,7 @@ impl<T: Actor> Removable for ActorCell<T> {
     }
 
     fn depart(self: Arc<Self>) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.enter();
         let is_there = inner.object.is_some() || inner.running != Running::Nobody;
         if inner.is_closed || !is_there || inner.queue.front().is_some_and(|letter| letter.is_departure()) {
             return;

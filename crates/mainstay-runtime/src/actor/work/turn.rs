@@ -182,13 +182,13 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     /// Ends the turn, if that takes no waiting: what it has changed is sealed, and those who wait get theirs.
     pub(super) fn end_at_once<R: Outcome>(
         &mut self,
-        object: Object<T>,
+        mut object: Object<T>,
         left: Left<R>,
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
         self.watch.ended(self.held.site());
         let current::Remains { site, writes: changes, mut outputs, failures, key } = ended(self.current.take());
-        self.held.lent = site;
+        object.lent = site;
         self.held.object = Some(object);
         let (answer, is_success) = match left {
             Ok(Ok(outcome)) => {
