@@ -122,7 +122,30 @@ impl<'a> ParsedCommand<'a> {
 
     /// All writes in order, stamped with the sequence numbers that they have as the entry of an index.
     pub(crate) fn writes(&self, index: u64) -> impl Iterator<Item = Write<'_>> {
-        self.batches.iter().flat_map(move |(position, batch)| batch.stamped(sequence_number(index, *position).0))
+        let left = self.batches.iter().map(|(_, batch)| batch.len()).sum();
+        let stamped =
+            move |(position, batch): &(usize, WriteBatchRef<'a>)| batch.stamped(sequence_number(index, *position).0);
+        Counted { writes: self.batches.iter().flat_map(stamped), left }
+    }
+}
+
+/// Things of which it is known how many are left, so that who takes them in makes room once.
+struct Counted<I> {
+    writes: I,
+    left: usize,
+}
+
+impl<I: Iterator> Iterator for Counted<I> {
+    type Item = I::Item;
+
+    #[inline]
+    fn next(&mut self) -> Option<I::Item> {
+        self.left = self.left.saturating_sub(1);
+        self.writes.next()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
     }
 }
 

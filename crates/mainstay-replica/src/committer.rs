@@ -18,6 +18,9 @@ use crate::command::{COMMITS_PER_ENTRY_MAX, CommandBuilder, sequence_number};
 use crate::options::CommitOptions;
 use crate::raft::{Command, Raft, Reply, WriteResult};
 
+/// What a commit of one batch takes in an entry beside the batch.
+const COMMIT_FRAME_BYTES: usize = 8;
+
 /// From how many commits on, waiting and in flight, an entry takes only half of them.
 const CROWD_MIN: usize = 32;
 
@@ -63,6 +66,11 @@ impl Shared {
         self.flights.is_empty()
             || (self.flights.len() < options.entries_in_flight_max
                 && (self.waiting.len() * 4 >= self.flying * 3 || self.waiting_bytes >= options.entry_bytes_max))
+    }
+
+    /// How many bytes so many of those who wait may need in an entry.
+    fn room(&self, commits: usize) -> usize {
+        self.waiting_bytes / self.waiting.len().max(1) * commits + COMMIT_FRAME_BYTES * commits
     }
 
     /// How many commits the next entry takes at most. A large crowd is split in two, so that one half prepares its next
@@ -271,9 +279,10 @@ impl Committer {
         if !shared.is_worth_a_flight(&self.options) {
             return None;
         }
-        let share = shared.share();
+        let share = shared.share().min(shared.waiting.len());
+        let room = shared.room(share).min(self.options.entry_bytes_max);
         let mut builder = None;
-        let mut replies = Vec::new();
+        let mut replies = Vec::with_capacity(share);
         let mut entry_bytes = 0;
         while let Some(next) = shared.waiting.front() {
             let bytes = next.commit.bytes();
@@ -290,7 +299,7 @@ impl Committer {
             }
             entry_bytes += bytes;
             builder
-                .get_or_insert_with(|| CommandBuilder::new(epoch, bytes.max(4096)))
+                .get_or_insert_with(|| CommandBuilder::new(epoch, bytes.max(room)))
                 .push(commit.batches.iter().map(WriteBatch::as_bytes));
             replies.push(reply);
         }

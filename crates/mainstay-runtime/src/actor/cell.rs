@@ -84,6 +84,9 @@ struct Taken<T> {
     right: Right,
 }
 
+/// A call that has the actor to itself.
+type Admitted<T, M> = (Taken<T>, M, Call);
+
 /// A look inside the place of an actor.
 struct Entered<'c, T: Actor> {
     cell: &'c ActorCell<T>,
@@ -196,7 +199,7 @@ impl<T: Actor> ActorCell<T> {
     }
 
     /// Takes the actor to oneself for a call where it does not lie on the doorstep. If somebody has it the call waits in line.
-    fn go_in<R, M>(&self, method: M, call: Call) -> Result<(Taken<T>, M, Call), Start<R::Reply, M>>
+    fn go_in<R, M>(&self, method: M, call: Call) -> Result<Admitted<T, M>, Start<R::Reply, M>>
     where
         R: Outcome,
         M: ExclusiveMethod<T, R>,

@@ -57,6 +57,7 @@ impl<'a> Prepared<'a> {
     /// Takes all writes in.
     #[inline]
     pub(super) fn fill(&mut self, writes: impl Iterator<Item = Write<'a>>) {
+        self.writes.reserve(writes.size_hint().0);
         for write in writes {
             if let Write::Add { key, .. } = write {
                 self.counters.insert(key, Counter::Unread);
