@@ -69,8 +69,9 @@ impl Shared {
     }
 
     /// How many bytes so many of those who wait may need in an entry.
-    fn room(&self, commits: usize) -> usize {
-        self.waiting_bytes / self.waiting.len().max(1) * commits + COMMIT_FRAME_BYTES * commits
+    fn room(&self, commits: usize, bytes_max: usize) -> usize {
+        let bytes = self.waiting_bytes / self.waiting.len().max(1) * commits;
+        bytes.min(bytes_max) + COMMIT_FRAME_BYTES * commits
     }
 
     /// How many commits the next entry takes at most. A large crowd is split in two, so that one half prepares its next
@@ -280,7 +281,7 @@ impl Committer {
             return None;
         }
         let share = shared.share().min(shared.waiting.len());
-        let room = shared.room(share).min(self.options.entry_bytes_max);
+        let room = shared.room(share, self.options.entry_bytes_max);
         let mut builder = None;
         let mut replies = Vec::with_capacity(share);
         let mut entry_bytes = 0;

@@ -19,6 +19,8 @@ pub(super) struct Queue<T, R> {
     bytes_max: usize,
     linger: Duration,
     lanes: usize,
+    waiting_items_max: usize,
+    waiting_bytes_max: usize,
     /// The batch that is being gathered; `None` if it has no item yet.
     open: Option<Batch<T, R>>,
     /// Batches that gather no more, in their order.
@@ -87,6 +89,8 @@ impl<T, R> Queue<T, R> {
             bytes_max: settings.bytes_max.unwrap_or(usize::MAX),
             linger: settings.linger,
             lanes: settings.in_flight_max,
+            waiting_items_max: settings.waiting_items_max,
+            waiting_bytes_max: settings.waiting_bytes_max.unwrap_or(usize::MAX),
             open: None,
             sealed: VecDeque::new(),
             next_number: 0,
@@ -151,14 +155,17 @@ impl<T, R> Queue<T, R> {
     /// True if those who have just been answered are to come in two batches: two lanes are free, and one sends while the other
     /// one has the server sync. Further ones would only be smaller.
     fn goes_in_halves(&self) -> bool {
-        self.lanes > 1 && self.in_flight.is_empty() && self.crowd > 1 && self.linger.is_zero()
+        let is_idle = self.in_flight.is_empty() && self.sealed.is_empty();
+        self.lanes > 1 && is_idle && self.crowd > 1 && self.linger.is_zero()
     }
 
     /// True if what gathers is little beside what is in flight: a batch of few items costs about as much as one of many, so
     /// that with as many small batches as there are lanes everybody would wait longer.
     fn is_held_back(&self) -> bool {
         let gathered = self.open.as_ref().map_or(0, |open| open.items.len());
-        4 * gathered < 3 * self.flying && self.phase == Phase::Open
+        // For the last ones that there is room for it would wait in vain.
+        let has_room = self.items < self.waiting_items_max && self.bytes < self.waiting_bytes_max / 2;
+        4 * gathered < 3 * self.flying && has_room && self.phase == Phase::Open
     }
 
     /// What is to be written next, in order.

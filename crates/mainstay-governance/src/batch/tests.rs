@@ -635,6 +635,41 @@ async fn few_items_go_with_those_who_come_back() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn few_items_are_not_held_back_for_others_that_there_is_no_room_for() {
+    let writer = Doubler::held();
+    let batch = start(&writer, |settings| {
+        settings.in_flight_max = 3;
+        settings.waiting_items_max = 12;
+    });
+    let mut calls = submit(&batch, 0..12).await;
+    calls.extend(submit(&batch, 12..21).await);
+    calls.extend(submit(&batch, 21..33).await);
+    let sizes: Vec<usize> = writer.batches().iter().map(Vec::len).collect();
+    assert_eq!(sizes, [12, 9, 12], "fewer than three quarters of 21, and no more can wait");
+    writer.release(99);
+    assert_eq!(outcomes(calls).await, doubles(0..33));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_after_a_pause_is_cut_once_at_the_most() {
+    let writer = Doubler::held();
+    let batch = start(&writer, |settings| settings.in_flight_max = 5);
+    let pair = submit(&batch, [0, 1]).await;
+    writer.release(1);
+    assert_eq!(outcomes(pair).await, doubles([0, 1]));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    // Two were here last.
+    let burst: Vec<_> = (2..102).map(|item| batch.try_submit(item).unwrap()).collect();
+    settle().await;
+    let sizes: Vec<usize> = writer.batches()[1..].iter().map(Vec::len).collect();
+    assert_eq!(sizes, [1, 99]);
+    writer.release(99);
+    for (item, submitted) in (2..).zip(burst) {
+        assert_eq!(submitted.await.unwrap(), item * 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn with_several_lanes_a_small_crowd_is_written_in_halves() {
     let writer = Doubler::held();
     let batch = start(&writer, |settings| settings.in_flight_max = 5);

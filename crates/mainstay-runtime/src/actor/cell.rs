@@ -179,11 +179,16 @@ impl<T: Actor> ActorCell<T> {
         Some(Taken { object: Some(Object(object)), right: Right::Exclusive })
     }
 
-    /// Gives back what one has had to oneself. True if somebody waits for it.
+    /// Gives back what one has had to oneself, and what is as stored if no more than so many commits have failed. True if
+    /// somebody waits for it.
     #[inline]
-    fn lay_down(self: &Arc<Self>, object: Object<T>) -> bool {
+    fn lay_down(self: &Arc<Self>, object: Object<T>, failures: u64) -> bool {
         self.doorstep.store(Some(object.0), Ordering::AcqRel);
         self.site.is_in_passing.store(false, Ordering::Relaxed);
+        if self.site.gate.failures() != failures {
+            // Whoever let it fail has looked for the object before it lay here.
+            self.shed();
+        }
         self.is_heard.load(Ordering::Relaxed) && self.attend()
     }
 
@@ -424,12 +429,13 @@ impl<T: Actor> ActorCell<T> {
         }
     }
 
-    /// Waits until nobody has the actor, which is closed.
+    /// Waits until the actor, which is closed, has left memory.
     pub(crate) async fn emptied(&self) {
         loop {
             let mut notified = std::pin::pin!(self.site.emptied.notified());
             notified.as_mut().enable();
-            if self.enter().running == Running::Nobody {
+            // One that was laid down and brought in just now has yet to leave: whoever laid it down sees to that.
+            if !self.is_active() {
                 return;
             }
             notified.await;

@@ -25,7 +25,7 @@ pub(crate) struct Inside<T> {
 /// Who has an actor in memory: one alone, or one of several. An actor stays with the first until somebody shares it, and with
 /// the second from then on.
 enum Possession<T> {
-    Alone(Active<T>),
+    Alone(Box<Active<T>>),
     Shared(Arc<Active<T>>),
 }
 
@@ -48,7 +48,7 @@ impl<T> DerefMut for Object<T> {
 impl<T> Object<T> {
     /// An actor that was read when so many commits had failed.
     pub(crate) fn new(actor: T, site: &Arc<Site>, failures: u64) -> Self {
-        let possession = Possession::Alone(Active { actor, presence: Presence::new(site.clone()) });
+        let possession = Possession::Alone(Box::new(Active { actor, presence: Presence::new(site.clone()) }));
         Self(Box::new(Inside { failures, lent: Some(site.clone()), possession }))
     }
 
@@ -56,7 +56,7 @@ impl<T> Object<T> {
     pub(crate) fn share(self) -> (Self, Self) {
         let Self(mut inside) = self;
         let active = match inside.possession {
-            Possession::Alone(active) => Arc::new(active),
+            Possession::Alone(active) => Arc::from(active),
             Possession::Shared(active) => active,
         };
         inside.possession = Possession::Shared(active.clone());
@@ -68,7 +68,7 @@ impl<T> Object<T> {
     /// The actor; `None` if others have it as well.
     pub(crate) fn into_active(self) -> Option<Active<T>> {
         match self.0.possession {
-            Possession::Alone(active) => Some(active),
+            Possession::Alone(active) => Some(*active),
             Possession::Shared(active) => Arc::into_inner(active),
         }
     }

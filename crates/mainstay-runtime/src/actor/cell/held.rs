@@ -177,7 +177,7 @@ impl<'c, T: Actor> Held<'c, T> {
             && !cell.is_heard.load(Ordering::Relaxed)
             && let Some(object) = object.take_if(|object| object.failures == failures)
         {
-            return cell.lay_down(object);
+            return cell.lay_down(object, failures);
         }
         // Before it is counted out: then whoever is next finds the object shared with nobody.
         let lent = object.take_if(|_| right == Right::Shared).and_then(|mut object| object.lent.take());
