@@ -221,6 +221,9 @@ pub async fn read_all(state: &StateManager, dictionaries: &Dictionaries, record:
             let value = read_in_the_end(dictionary, &mut tx, key).await;
             events.push(Event::Read((collection, key), Seen::Is(value)));
         }
+    }
+    // After all keys: counts are of one snapshot, which a commit that is still on its way must not miss.
+    for (collection, dictionary) in dictionaries.iter().enumerate() {
         events.push(Event::Count(collection, dictionary.len(&mut tx).await.unwrap()));
     }
     let sequence_number = Some(tx.commit().await.unwrap().0);
