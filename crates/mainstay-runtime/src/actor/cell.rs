@@ -1,9 +1,9 @@
+mod doorstep;
 mod held;
 pub(crate) mod removal;
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::ops::{Deref, DerefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,8 +12,9 @@ use std::task::Context;
 
 use atomicbox::AtomicOptionBox;
 use mainstay_core::{ActorId, Error, ErrorKind};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
+use self::doorstep::Entered;
 use self::held::Right;
 pub(crate) use self::held::{Held, Near};
 use crate::actor::Actor;
@@ -43,14 +44,9 @@ const GLANCES_MAX: u32 = 32;
 /// An idle actor is taken by the call that comes, and runs on the caller's task. Where it is taken already the call waits
 /// in line as a `Letter`, and is carried out by whoever has the actor when it gives it back: the actor never waits for
 /// a task to wake up. Most turns are over in less time than that takes, and so a call lingers for a moment first.
-///
-/// One exclusive turn after another, with nobody else about, needs no lock: who ends lays the object on the doorstep, and who
-/// comes picks it up, while `inner` has it as taken all the time. Whoever looks inside brings in first what lies there, and
-/// is heard until he leaves; those who wait in line are, too. Who hears somebody after he has laid the object down comes in
-/// himself, and sees to who waits. Neither can miss the other: both swap what is on the doorstep, and the later one sees
-/// what the earlier one did before.
 pub struct ActorCell<T: Actor> {
     site: Arc<Site>,
+    /// Where the object lies between two exclusive turns with nobody else about.
     doorstep: AtomicOptionBox<Inside<T>>,
     /// True while somebody looks inside, waits in line, or the place is closed.
     is_heard: AtomicBool,
@@ -87,36 +83,6 @@ struct Taken<T> {
 /// A call that has the actor to itself.
 type Admitted<T, M> = (Taken<T>, M, Call);
 
-/// A look inside the place of an actor.
-struct Entered<'c, T: Actor> {
-    cell: &'c ActorCell<T>,
-    inner: MutexGuard<'c, Inner<T>>,
-}
-
-impl<T: Actor> Deref for Entered<'_, T> {
-    type Target = Inner<T>;
-
-    #[inline]
-    fn deref(&self) -> &Inner<T> {
-        &self.inner
-    }
-}
-
-impl<T: Actor> DerefMut for Entered<'_, T> {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut Inner<T> {
-        &mut self.inner
-    }
-}
-
-impl<T: Actor> Drop for Entered<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        let is_heard = !self.inner.queue.is_empty() || self.inner.is_closed;
-        self.cell.is_heard.store(is_heard, Ordering::Relaxed);
-    }
-}
-
 /// The rest of a turn of a letter that has to wait, which sends its answer itself.
 pub(crate) type LetterTurn = Pin<Box<dyn Future<Output = ()> + Send>>;
 
@@ -150,57 +116,6 @@ impl<T: Actor> ActorCell<T> {
             }
             std::hint::spin_loop();
         }
-    }
-
-    /// Looks inside.
-    fn enter(&self) -> Entered<'_, T> {
-        let mut inner = self.inner.lock();
-        self.is_heard.store(true, Ordering::Relaxed);
-        // What was laid down before this is brought in, and what is laid down after it by one who has heard.
-        if inner.running == Running::One
-            && let Some(object) = self.doorstep.take(Ordering::AcqRel)
-        {
-            inner.object = Some(Object(object));
-            inner.running = Running::Nobody;
-        }
-        Entered { cell: self, inner }
-    }
-
-    /// Takes the actor to oneself for a call, if it lies on the doorstep and nobody is heard inside.
-    #[inline]
-    fn pick_up(&self, call: &Call) -> Option<Taken<T>> {
-        if self.is_heard.load(Ordering::Relaxed) {
-            return None;
-        }
-        let object = self.doorstep.take(Ordering::AcqRel)?;
-        let is_use = self.note_use(call);
-        self.is_in_use.store(is_use, Ordering::Relaxed);
-        self.site.is_in_passing.store(true, Ordering::Relaxed);
-        Some(Taken { object: Some(Object(object)), right: Right::Exclusive })
-    }
-
-    /// Gives back what one has had to oneself, and what is as stored if no more than so many commits have failed. True if
-    /// somebody waits for it.
-    #[inline]
-    fn lay_down(self: &Arc<Self>, object: Object<T>, failures: u64) -> bool {
-        self.doorstep.store(Some(object.0), Ordering::AcqRel);
-        self.site.is_in_passing.store(false, Ordering::Relaxed);
-        if self.site.gate.failures() != failures {
-            // Whoever let it fail has looked for the object before it lay here.
-            self.shed();
-        }
-        self.is_heard.load(Ordering::Relaxed) && self.attend()
-    }
-
-    /// Sees who is inside. True if somebody waits for what was laid down.
-    #[cold]
-    fn attend(self: &Arc<Self>) -> bool {
-        let inner = self.enter();
-        if inner.running == Running::Nobody && inner.is_closed {
-            self.leave(inner);
-            return false;
-        }
-        !inner.queue.is_empty()
     }
 
     /// Takes the actor to oneself for a call where it does not lie on the doorstep. If somebody has it the call waits in line.
@@ -414,6 +329,15 @@ impl<T: Actor> ActorCell<T> {
             tracing::error!(actor = %self.site, "an actor panicked when it was dropped");
         }
         revival::begin(self);
+    }
+
+    /// Sees to an actor that was given back. True if somebody waits for it.
+    fn given_back(self: &Arc<Self>, inner: Entered<'_, T>) -> bool {
+        if inner.running == Running::Nobody && inner.is_closed {
+            self.leave(inner);
+            return false;
+        }
+        !inner.queue.is_empty()
     }
 
     /// Lets the actor of a closed place go.

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 use mainstay_core::Error;
 
 use crate::actor::Actor;
-use crate::actor::cell::{ActorCell, Entered, Inner, Running, Taken};
+use crate::actor::cell::doorstep::Entered;
+use crate::actor::cell::{ActorCell, Inner, Running, Taken};
 use crate::actor::presence::Object;
 use crate::actor::site::Site;
 use crate::call::current::TurnKind;
@@ -210,11 +211,7 @@ impl<'c, T: Actor> Held<'c, T> {
     fn release(&self, mut inner: Entered<'_, T>, running: Running) -> bool {
         inner.running = running;
         self.cell.hint(&inner);
-        if running == Running::Nobody && inner.is_closed {
-            self.cell.leave(inner);
-            return false;
-        }
-        !inner.queue.is_empty()
+        self.cell.given_back(inner)
     }
 }
 
