@@ -33,6 +33,19 @@ pub(crate) fn entry_after(number: SequenceNumber) -> u64 {
     number.0.saturating_add(1) >> POSITION_BITS
 }
 
+/// Encodes a commit: one or several write batches that are applied together.
+pub(crate) fn encode_commit<'a>(
+    to: &mut impl for<'b> Extend<&'b u8>,
+    batches: impl ExactSizeIterator<Item = &'a [u8]>,
+) {
+    // There are far fewer, and they are far shorter, than 32 bits can say: see `CommitOptions`.
+    to.extend(&(batches.len() as u32).to_le_bytes());
+    for batch in batches {
+        to.extend(&(batch.len() as u32).to_le_bytes());
+        to.extend(batch);
+    }
+}
+
 /// Puts a command together.
 #[derive(Debug)]
 pub(crate) struct CommandBuilder {
@@ -49,12 +62,9 @@ impl CommandBuilder {
         Self { buffer, commits: 0 }
     }
 
-    /// Adds a commit: one or several write batches that are applied together.
-    pub(crate) fn push<'a>(&mut self, batches: impl ExactSizeIterator<Item = &'a [u8]>) {
-        self.buffer.put_u32_le(batches.len() as u32);
-        for batch in batches {
-            crate::wire::put_bytes(&mut self.buffer, batch);
-        }
+    /// Adds a commit that is encoded already.
+    pub(crate) fn push_encoded(&mut self, commit: impl Buf) {
+        self.buffer.put(commit);
         self.commits += 1;
     }
 

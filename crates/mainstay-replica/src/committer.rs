@@ -1,6 +1,11 @@
-use std::collections::{BTreeMap, VecDeque};
+mod answers;
+mod queue;
+
+use std::collections::BTreeMap;
 use std::fmt;
+use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Waker};
 
 use futures_util::FutureExt as _;
 
@@ -9,17 +14,17 @@ use mainstay_store::state::WriteBatch;
 use openraft::errors::ClientWriteError;
 use openraft::metrics::MetricsRecorder;
 use parking_lot::Mutex;
-use tokio::sync::{Notify, oneshot};
+use smallvec::SmallVec;
+use tokio::sync::Notify;
 use tokio::task::unconstrained;
 
+use self::answers::{AnswerKey, Answers};
+use self::queue::Queue;
 use crate::activity::SetActivity;
 use crate::bundle::Bundle;
 use crate::command::{COMMITS_PER_ENTRY_MAX, CommandBuilder, sequence_number};
 use crate::options::CommitOptions;
 use crate::raft::{Command, Raft, Reply, WriteResult};
-
-/// What a commit of one batch takes in an entry beside the batch.
-const COMMIT_FRAME_BYTES: usize = 8;
 
 /// From how many commits on, waiting and in flight, an entry takes only half of them.
 const CROWD_MIN: usize = 32;
@@ -35,7 +40,7 @@ pub(crate) struct Committer {
     options: CommitOptions,
     shared: Mutex<Shared>,
     /// Flights whose commits were applied and whose callers have not been told.
-    landed: Mutex<Vec<(Arc<Flight>, WriteResult)>>,
+    landed: Mutex<Vec<(FlightNumber, WriteResult)>>,
     raft: OnceLock<Raft>,
     wake: Notify,
     settled: Notify,
@@ -48,14 +53,17 @@ struct Shared {
     hint: Option<NodeId>,
     /// Why the replica does not run any more.
     stopped: Option<String>,
-    waiting: VecDeque<Waiting>,
-    waiting_bytes: usize,
-    flights: BTreeMap<u64, Arc<Flight>>,
+    waiting: Queue,
+    /// What those who wait, or whose commits are in flight, are going to hear.
+    answers: Answers,
+    flights: BTreeMap<FlightNumber, Flight>,
     /// How many commits are in flight.
     flying: usize,
     /// How many commits the last entry carried.
     crowd: usize,
-    next_flight: u64,
+    next_flight: FlightNumber,
+    /// The committer's task was woken and has not looked yet.
+    is_called: bool,
     activity: SetActivity,
 }
 
@@ -65,13 +73,7 @@ impl Shared {
     fn is_worth_a_flight(&self, options: &CommitOptions) -> bool {
         self.flights.is_empty()
             || (self.flights.len() < options.entries_in_flight_max
-                && (self.waiting.len() * 4 >= self.flying * 3 || self.waiting_bytes >= options.entry_bytes_max))
-    }
-
-    /// How many bytes so many of those who wait may need in an entry.
-    fn room(&self, commits: usize, bytes_max: usize) -> usize {
-        let bytes = self.waiting_bytes / self.waiting.len().max(1) * commits;
-        bytes.min(bytes_max) + COMMIT_FRAME_BYTES * commits
+                && (self.waiting.len() * 4 >= self.flying * 3 || self.waiting.bytes() >= options.entry_bytes_max))
     }
 
     /// How many commits the next entry takes at most. A large crowd is split in two, so that one half prepares its next
@@ -85,7 +87,7 @@ impl Shared {
 /// One caller's commit: one or several write batches that are applied together.
 #[derive(Debug)]
 pub(crate) struct Commit {
-    pub batches: Vec<WriteBatch>,
+    pub batches: SmallVec<[WriteBatch; 1]>,
     /// The epoch that the caller has been reading in; a commit in any other is refused.
     pub epoch: Option<Epoch>,
 }
@@ -96,19 +98,27 @@ impl Commit {
     }
 }
 
-#[derive(Debug)]
-struct Waiting {
-    commit: Commit,
-    reply: oneshot::Sender<Result<SequenceNumber>>,
+/// What is to be done about a commit that was taken in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The caller is alone and proposes it.
+    Propose,
+    /// The committer's task is to be woken.
+    Wake,
+    /// It is going to look anyway.
+    Wait,
 }
+
+/// Tells flights apart, in the order in which they were proposed.
+type FlightNumber = u64;
 
 /// A log entry that was proposed and has no outcome yet.
 #[derive(Debug)]
-pub(crate) struct Flight {
-    number: u64,
+struct Flight {
     commits: usize,
     proposed: time::Instant,
-    replies: Mutex<Vec<oneshot::Sender<Result<SequenceNumber>>>>,
+    /// Whom to tell, in the order of the commits; nobody any more if the role has ended on the way.
+    callers: Vec<AnswerKey>,
 }
 
 impl Committer {
@@ -135,24 +145,56 @@ impl Committer {
         if bytes > self.options.commit_bytes_max {
             return Err(too_large(bytes, self.options.commit_bytes_max));
         }
-        let answer = self.enqueue(commit, bytes)?;
-        self.start();
-        match answer.await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(self.outcome_unknown()),
+        let mut place = Place { committer: self, key: None };
+        let mut commit = Some(commit);
+        poll_fn(|cx| match commit.take() {
+            Some(commit) => self.begin(commit, bytes, &mut place, cx),
+            None => place.poll(cx),
+        })
+        .await
+    }
+
+    /// Sees to it that the commit is proposed: at once by a caller who is alone, by the committer's task where many come
+    /// together, because what they commit can share an entry.
+    fn begin(
+        self: &Arc<Self>,
+        commit: Commit,
+        bytes: usize,
+        place: &mut Place<'_>,
+        cx: &Context<'_>,
+    ) -> Poll<Result<SequenceNumber>> {
+        let (key, next) = self.enqueue(&commit, bytes, cx)?;
+        place.key = Some(key);
+        match (next, self.raft.get()) {
+            (Next::Propose, Some(raft)) => {
+                self.bundle.run_after(|| self.propose(raft));
+                // In memory it may have happened by now.
+                place.poll(cx)
+            }
+            (Next::Propose, None) => {
+                self.wake.notify_one();
+                place.poll(cx)
+            }
+            (Next::Wake, _) => {
+                self.wake.notify_one();
+                Poll::Pending
+            }
+            (Next::Wait, _) => Poll::Pending,
         }
     }
 
-    fn enqueue(&self, commit: Commit, bytes: usize) -> Result<oneshot::Receiver<Result<SequenceNumber>>> {
-        let mut shared = self.shared.lock();
-        let Some(open) = shared.open else { return Err(self.refusal(&shared)) };
+    /// Takes a commit in, and says what is to be done about it.
+    fn enqueue(&self, commit: &Commit, bytes: usize, cx: &Context<'_>) -> Result<(AnswerKey, Next)> {
+        let mut guard = self.shared.lock();
+        let shared = &mut *guard;
+        let Some(open) = shared.open else { return Err(self.refusal(shared)) };
         if commit.epoch.is_some_and(|epoch| epoch != open) {
             return Err(self.not_primary(shared.hint));
         }
         // One is always let in, whatever the limits are.
         if !shared.waiting.is_empty()
             && (shared.waiting.len() >= self.options.waiting_max
-                || shared.waiting_bytes + bytes > self.options.waiting_bytes_max)
+                || shared.waiting.bytes() + bytes > self.options.waiting_bytes_max)
         {
             shared.activity.throttled += 1;
             return Err(Error::new(
@@ -160,18 +202,24 @@ impl Committer {
                 format!(
                     "{} commits with {} bytes wait for set {} (limits: {} and {}): slow down and retry",
                     shared.waiting.len(),
-                    shared.waiting_bytes,
+                    shared.waiting.bytes(),
                     self.set,
                     self.options.waiting_max,
                     self.options.waiting_bytes_max
                 ),
             ));
         }
-        let (reply, answer) = oneshot::channel();
-        shared.waiting.push_back(Waiting { commit, reply });
-        shared.waiting_bytes += bytes;
+        let is_alone = shared.flights.is_empty() && shared.crowd <= 1;
+        let key = shared.answers.expect((!is_alone).then(|| cx.waker().clone()));
+        shared.waiting.push(commit, key);
         shared.activity.bytes += bytes as u64;
-        Ok(answer)
+        let next = match is_alone {
+            true => Next::Propose,
+            false if shared.is_called => Next::Wait,
+            false => Next::Wake,
+        };
+        shared.is_called |= next == Next::Wake;
+        Ok((key, next))
     }
 
     /// Starts to accept commits: this replica is primary in an epoch.
@@ -188,21 +236,21 @@ impl Committer {
     /// Stops accepting commits. What waits has not happened; what is in flight may or may not happen.
     pub(crate) fn close(&self, hint: Option<NodeId>) {
         self.answer();
-        let (waiting, flights) = {
-            let mut shared = self.shared.lock();
+        let mut wakers = Vec::new();
+        {
+            let mut guard = self.shared.lock();
+            let shared = &mut *guard;
             shared.open = None;
             shared.hint = hint;
-            shared.waiting_bytes = 0;
-            (std::mem::take(&mut shared.waiting), shared.flights.values().cloned().collect::<Vec<_>>())
-        };
-        for waiting in waiting {
-            drop(waiting.reply.send(Err(self.not_primary(hint))));
-        }
-        for flight in flights {
-            for reply in flight.replies.lock().drain(..) {
-                drop(reply.send(Err(self.outcome_unknown())));
+            while let Some(key) = shared.waiting.drop_first() {
+                wakers.extend(shared.answers.give(key, Err(self.not_primary(hint))));
+            }
+            shared.waiting.tidy();
+            for key in shared.flights.values_mut().flat_map(|flight| flight.callers.drain(..)) {
+                wakers.extend(shared.answers.give(key, Err(self.outcome_unknown())));
             }
         }
+        wakers.into_iter().for_each(Waker::wake);
     }
 
     /// Refuses all further commits: the replica has stopped, and why.
@@ -239,19 +287,6 @@ impl Committer {
         self.settled.notified().await;
     }
 
-    /// Sees to it that what waits is proposed: at once by a caller who is alone, by the committer's task where many come
-    /// together, because what they commit can share an entry.
-    fn start(self: &Arc<Self>) {
-        let alone = {
-            let shared = self.shared.lock();
-            shared.flights.is_empty() && shared.crowd <= 1
-        };
-        match self.raft.get() {
-            Some(raft) if alone => self.bundle.run_after(|| self.propose(raft)),
-            _ => self.wake.notify_one(),
-        }
-    }
-
     /// Proposes what waits, until the task is stopped.
     pub(crate) async fn run(self: Arc<Self>, raft: Raft) {
         let raft = self.raft.get_or_init(|| raft);
@@ -273,77 +308,59 @@ impl Committer {
         }
     }
 
-    pub(crate) fn next(&self) -> Option<(Arc<Flight>, Command)> {
+    pub(crate) fn next(&self) -> Option<(FlightNumber, Command)> {
         let mut guard = self.shared.lock();
         let shared = &mut *guard;
+        shared.is_called = false;
         let epoch = shared.open?;
         if !shared.is_worth_a_flight(&self.options) {
             return None;
         }
         let share = shared.share().min(shared.waiting.len());
-        let room = shared.room(share, self.options.entry_bytes_max);
         let mut builder = None;
-        let mut replies = Vec::with_capacity(share);
+        let mut callers = Vec::with_capacity(share);
         let mut entry_bytes = 0;
-        while let Some(next) = shared.waiting.front() {
-            let bytes = next.commit.bytes();
-            let full = entry_bytes + bytes > self.options.entry_bytes_max || replies.len() >= share;
-            if full && !replies.is_empty() {
+        while let Some((bytes, key)) = shared.waiting.first() {
+            let full = entry_bytes + bytes > self.options.entry_bytes_max || callers.len() >= share;
+            if full && !callers.is_empty() {
                 break;
             }
-            // `front` has just seen it.
-            let Some(Waiting { commit, reply }) = shared.waiting.pop_front() else { break };
-            shared.waiting_bytes -= bytes;
-            if reply.is_closed() {
+            if shared.answers.is_left(key) {
                 // The caller went away before anything happened.
+                shared.waiting.drop_first();
                 continue;
             }
             entry_bytes += bytes;
-            builder
-                .get_or_insert_with(|| CommandBuilder::new(epoch, bytes.max(room)))
-                .push(commit.batches.iter().map(WriteBatch::as_bytes));
-            replies.push(reply);
+            let room = || shared.waiting.bytes_of(share).min(self.options.entry_bytes_max).max(bytes);
+            let builder = builder.get_or_insert_with(|| CommandBuilder::new(epoch, room()));
+            builder.push_encoded(shared.waiting.take_first());
+            callers.push(key);
         }
+        shared.waiting.tidy();
         let command = Command(builder?.finish());
         let number = shared.next_flight;
         shared.next_flight += 1;
-        shared.flying += replies.len();
-        shared.crowd = replies.len();
-        let flight =
-            Arc::new(Flight { number, commits: replies.len(), proposed: time::now(), replies: Mutex::new(replies) });
-        shared.flights.insert(number, flight.clone());
-        Some((flight, command))
+        shared.flying += callers.len();
+        shared.crowd = callers.len();
+        shared.flights.insert(number, Flight { commits: callers.len(), proposed: time::now(), callers });
+        Some((number, command))
     }
 
     /// Answers those whose commits have been applied.
     pub(crate) fn answer(&self) {
         let landed = std::mem::take(&mut *self.landed.lock());
         for (flight, result) in landed {
-            self.land(&flight, Some(result));
+            self.land(flight, Some(result));
         }
     }
 
-    pub(crate) fn land(&self, flight: &Flight, result: Option<WriteResult>) {
-        let replies = std::mem::take(&mut *flight.replies.lock());
-        for (position, reply) in replies.into_iter().enumerate() {
-            let outcome = match &result {
-                Some(Ok(response)) if response.data.accepted => {
-                    let number = sequence_number(response.data.index, position);
-                    response.data.refused.get(&number).map_or(Ok(number), |why| Err(Error::invalid(why.clone())))
-                }
-                Some(Ok(_)) => Err(self.not_primary(None)),
-                Some(Err(ClientWriteError::ForwardToLeader(forward))) => {
-                    Err(self.not_primary(forward.leader_node.map(|member| member.node)))
-                }
-                Some(Err(_)) | None => Err(self.outcome_unknown()),
-            };
-            drop(reply.send(outcome));
-        }
-        let settled = {
-            let mut shared = self.shared.lock();
-            if shared.flights.remove(&flight.number).is_some() {
-                shared.flying -= flight.commits;
-            }
+    /// Gives a flight its outcome.
+    pub(crate) fn land(&self, flight: FlightNumber, result: Option<WriteResult>) {
+        let (wakers, more_waits, settled) = {
+            let mut guard = self.shared.lock();
+            let shared = &mut *guard;
+            let Some(flight) = shared.flights.remove(&flight) else { return };
+            shared.flying -= flight.commits;
             if let Some(Ok(response)) = &result
                 && response.data.accepted
             {
@@ -351,13 +368,33 @@ impl Committer {
                 shared.activity.commits += (flight.commits - response.data.refused.len()) as u64;
                 shared.activity.timings.record(flight.proposed.elapsed());
             }
-            if !shared.waiting.is_empty() {
-                self.wake.notify_one();
+            let mut wakers = Vec::with_capacity(flight.callers.len());
+            for (position, key) in flight.callers.into_iter().enumerate() {
+                wakers.extend(shared.answers.give(key, self.outcome(result.as_ref(), position)));
             }
-            shared.flights.is_empty()
+            (wakers, !shared.waiting.is_empty(), shared.flights.is_empty())
         };
+        wakers.into_iter().for_each(Waker::wake);
+        if more_waits {
+            self.wake.notify_one();
+        }
         if settled {
             self.settled.notify_one();
+        }
+    }
+
+    /// What came of the commit at a place in an entry.
+    fn outcome(&self, result: Option<&WriteResult>, position: usize) -> Result<SequenceNumber> {
+        match result {
+            Some(Ok(response)) if response.data.accepted => {
+                let number = sequence_number(response.data.index, position);
+                response.data.refused.get(&number).map_or(Ok(number), |why| Err(Error::invalid(why.clone())))
+            }
+            Some(Ok(_)) => Err(self.not_primary(None)),
+            Some(Err(ClientWriteError::ForwardToLeader(forward))) => {
+                Err(self.not_primary(forward.leader_node.map(|member| member.node)))
+            }
+            Some(Err(_)) | None => Err(self.outcome_unknown()),
         }
     }
 
@@ -399,10 +436,38 @@ pub(crate) fn not_primary(set: SetId, hint: Option<NodeId>) -> Error {
     )
 }
 
+/// A caller's place among those who wait for an answer.
+struct Place<'a> {
+    committer: &'a Committer,
+    /// `None` once it was answered.
+    key: Option<AnswerKey>,
+}
+
+impl Place<'_> {
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<SequenceNumber>> {
+        let Some(key) = self.key else { return Poll::Pending };
+        // Bound first, so that a waker that is replaced is dropped when others can come in again: it may drop a task that has
+        // a place itself.
+        let (answer, _replaced) = self.committer.shared.lock().answers.poll(key, cx);
+        if answer.is_ready() {
+            self.key = None;
+        }
+        answer
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if let Some(key) = self.key {
+            let _left = self.committer.shared.lock().answers.leave(key);
+        }
+    }
+}
+
 /// Gives a flight its outcome exactly once, also when openraft drops the proposal without a word.
 struct Landing {
     committer: Arc<Committer>,
-    flight: Option<Arc<Flight>>,
+    flight: Option<FlightNumber>,
 }
 
 impl Landing {
@@ -410,7 +475,7 @@ impl Landing {
         let Some(flight) = self.flight.take() else { return };
         match result {
             Ok(_) => self.committer.landed.lock().push((flight, result)),
-            Err(_) => self.committer.land(&flight, Some(result)),
+            Err(_) => self.committer.land(flight, Some(result)),
         }
     }
 }
@@ -449,7 +514,7 @@ impl MetricsRecorder for Answering {
 impl Drop for Landing {
     fn drop(&mut self) {
         if let Some(flight) = self.flight.take() {
-            self.committer.land(&flight, None);
+            self.committer.land(flight, None);
         }
     }
 }

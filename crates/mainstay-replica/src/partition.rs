@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::{Buf as _, Bytes};
 use mainstay_core::{Epoch, Error, Level, PartitionId, Result, SequenceNumber, SetId};
 use mainstay_store::state::{Held, Key, KeyRange, Mark, Object, Order, Scan, StateSnapshot, StateStore, WriteBatch};
+use smallvec::smallvec;
 use tokio::sync::watch;
 
 use crate::changes::Changes;
@@ -223,7 +224,7 @@ impl Partition {
             Backing::Replicated(replica) => {
                 self.owns(&batch)?;
                 let epoch = batch.epoch;
-                replica.commit(Commit { batches: vec![batch.into_writes()], epoch }).await
+                replica.commit(Commit { batches: smallvec![batch.into_writes()], epoch }).await
             }
         }
     }

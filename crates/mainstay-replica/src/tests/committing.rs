@@ -3,11 +3,14 @@
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll, Wake, Waker};
 
+use futures_util::future::BoxFuture;
 use mainstay_core::task::Scope;
 use mainstay_core::{Epoch, ErrorKind, Level, NodeId, Result, SequenceNumber, SetId};
 use mainstay_store::state::{Write, WriteBatch};
+use parking_lot::Mutex;
+use smallvec::smallvec;
 
 use crate::bundle::Bundle;
 use crate::command::ParsedCommand;
@@ -28,11 +31,13 @@ fn committer(change: impl FnOnce(&mut CommitOptions)) -> Arc<Committer> {
 fn commit(name: &str) -> Commit {
     let mut batch = WriteBatch::new();
     batch.put(name.as_bytes(), b"v");
-    Commit { batches: vec![batch], epoch: None }
+    Commit { batches: smallvec![batch], epoch: None }
 }
 
 /// Polls a commit once: it is in the queue then, or refused.
-fn poll<F: Future<Output = Result<SequenceNumber>>>(future: std::pin::Pin<&mut F>) -> Poll<Result<SequenceNumber>> {
+fn poll<F: Future<Output = Result<SequenceNumber>> + ?Sized>(
+    future: std::pin::Pin<&mut F>,
+) -> Poll<Result<SequenceNumber>> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
@@ -63,7 +68,7 @@ fn what_waits_becomes_one_entry_in_the_order_in_which_it_came() {
     let (flight, command) = committer.next().unwrap();
     assert_eq!(ParsedCommand::parse(&command.0).unwrap().writes(0).count(), 3);
     assert!(committer.next().is_none(), "nothing is left");
-    committer.land(&flight, Some(Ok(response(7, true))));
+    committer.land(flight, Some(Ok(response(7, true))));
     for (position, commit) in waiting.iter_mut().enumerate() {
         let Poll::Ready(Ok(sequence)) = poll(commit.as_mut()) else { panic!("no answer") };
         assert_eq!(sequence, SequenceNumber(7 << 16 | position as u64));
@@ -82,7 +87,7 @@ fn entries_are_bounded_in_size_and_number() {
     let (first, _) = committer.next().unwrap();
     assert_eq!(next_keys(&committer).unwrap(), ["b"], "one too large to be merged goes alone");
     assert!(committer.next().is_none(), "two are in flight");
-    committer.land(&first, Some(Ok(response(1, true))));
+    committer.land(first, Some(Ok(response(1, true))));
     assert_eq!(next_keys(&committer).unwrap(), ["c"]);
 }
 
@@ -94,6 +99,37 @@ fn a_caller_who_went_away_before_anything_happened_is_skipped() {
     assert!(poll(gone.as_mut()).is_pending() && poll(stays.as_mut()).is_pending());
     drop(gone);
     assert_eq!(next_keys(&committer).unwrap(), ["stays"]);
+}
+
+/// The last to know a task that has gone is who was to wake it, and the task may have commits of its own that go with it.
+#[test]
+fn a_task_that_goes_with_its_waker_may_have_commits() {
+    struct Task {
+        own: Mutex<BoxFuture<'static, Result<SequenceNumber>>>,
+    }
+
+    impl Wake for Task {
+        fn wake(self: Arc<Self>) {}
+    }
+
+    let committer = committer(|_| ());
+    let task = || {
+        let committer = committer.clone();
+        let task = Task { own: Mutex::new(Box::pin(async move { committer.commit(commit("own")).await })) };
+        assert!(poll(task.own.lock().as_mut()).is_pending());
+        Waker::from(Arc::new(task))
+    };
+    // It is replaced, dropped with who leaves, and woken.
+    let mut replaced = Box::pin(committer.commit(commit("a")));
+    let mut left = Box::pin(committer.commit(commit("b")));
+    let mut woken = Box::pin(committer.commit(commit("c")));
+    for commit in [&mut replaced, &mut left, &mut woken] {
+        assert!(commit.as_mut().poll(&mut Context::from_waker(&task())).is_pending());
+    }
+    assert!(poll(replaced.as_mut()).is_pending());
+    drop(left);
+    committer.close(None);
+    assert!(matches!(kind(poll(woken.as_mut())), ErrorKind::NotPrimary { .. }));
 }
 
 #[test]
@@ -136,7 +172,7 @@ fn closing_refuses_what_waits_and_leaves_what_is_in_flight_unknown() {
     assert_eq!(kind(poll(waiting.as_mut())), ErrorKind::NotPrimary { hint: Some(NodeId(3)) });
     assert_eq!(kind(poll(flying.as_mut())), ErrorKind::OutcomeUnknown);
     assert!(!committer.is_settled(), "it has no outcome yet");
-    committer.land(&flight, None);
+    committer.land(flight, None);
     assert!(committer.is_settled());
     assert!(matches!(kind(poll(pin!(committer.commit(commit("late"))))), ErrorKind::NotPrimary { .. }));
     committer.stop("the disk broke".to_owned());
@@ -154,7 +190,7 @@ fn an_entry_that_was_dropped_is_unknown_and_one_of_another_epoch_is_refused() {
         let mut commit = pin!(committer.commit(commit("a")));
         assert!(poll(commit.as_mut()).is_pending());
         let (flight, _) = committer.next().unwrap();
-        committer.land(&flight, result);
+        committer.land(flight, result);
         assert_eq!(kind(poll(commit.as_mut())), expected);
     }
 }

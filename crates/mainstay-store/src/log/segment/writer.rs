@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use mainstay_core::{random, time};
+use parking_lot::MutexGuard;
 use rand::RngExt as _;
 
 use super::options::SyncDelay;
@@ -13,11 +14,16 @@ use super::shared::Shared;
 const COMPANY_ROUNDS_MAX: usize = 16;
 /// From this many on a sync is well used anyway, and the time is better spent on it than on waiting.
 const COMPANY_MAX: usize = 256;
+/// How long the writer looks for more before it sleeps, if more came that soon the last time. To be woken takes a third of a sync
+/// on a fast disk, and waking takes as long for who has brought it.
+const LINGER: time::Duration = time::Duration::from_micros(300);
 
 /// Writes blocks until the log is closed and nothing waits, or it has failed. While a block is synced the next one
 /// gathers.
 pub(super) fn run_thread(shared: &Shared) {
     let mut called = 0;
+    let mut ended = time::now();
+    let mut is_lively = false;
     loop {
         if (2..=COMPANY_MAX).contains(&called) {
             await_company(shared, called);
@@ -34,14 +40,20 @@ pub(super) fn run_thread(shared: &Shared) {
                 if state.closed || state.failure.is_some() {
                     return;
                 }
+                if is_lively && ended.elapsed() < LINGER {
+                    MutexGuard::unlocked(&mut state, thread::yield_now);
+                    continue;
+                }
                 state.idle = true;
                 shared.work.wait(&mut state);
                 state.idle = false;
             }
         };
+        is_lively = ended.elapsed() < LINGER;
         called = block.dones.len();
         let result = shared.write(&block).and_then(|()| shared.sync(&block));
         shared.complete(block, result);
+        ended = time::now();
     }
 }
 

@@ -113,7 +113,7 @@ fn write_overlay(transaction: &WriteTransaction, overlay: &Overlay) -> Result<()
     }
     for (key, value) in &overlay.entries {
         let before = match value {
-            Some(value) => table.insert(&**key, &**value)?.map(|before| before.value().len()),
+            Some(value) => table.insert(&**key, value.as_slice())?.map(|before| before.value().len()),
             None => table.remove(&**key)?.map(|before| before.value().len()),
         };
         if let Some(before) = before {
@@ -122,7 +122,7 @@ fn write_overlay(transaction: &WriteTransaction, overlay: &Overlay) -> Result<()
         }
         if let Some(value) = value {
             counts.entries += 1;
-            counts.bytes += (key.len() + value.len()) as u64;
+            counts.bytes += (key.len() + value.as_slice().len()) as u64;
         }
     }
     drop(table);

@@ -9,6 +9,7 @@ use super::super::cursor::{Cursor, Source};
 use super::super::{Key, KeyRange, Order};
 use super::base::Base;
 use super::overlay::Overlay;
+use super::pool::Pooled;
 
 /// The entries of several layers in order, each layer hiding those below it. It holds one small batch per layer.
 #[derive(Debug)]
@@ -22,7 +23,7 @@ pub(super) struct MergeScan {
 
 #[derive(Debug)]
 struct OverlayCursor {
-    entries: Cursor<OrdMap<Key, Option<Bytes>>>,
+    entries: Cursor<OrdMap<Key, Option<Pooled>>>,
     overlay: Overlay,
 }
 
@@ -69,7 +70,7 @@ impl MergeScan {
                 self.drop_equal(below, &key)?;
             }
             if let Some(value) = value {
-                return Ok(Some((key, value)));
+                return Ok(Some((key, value.to_bytes())));
             }
         }
     }

@@ -3,6 +3,7 @@
 mod options;
 
 mod overlay;
+mod pool;
 mod snapshot;
 
 mod merge;
@@ -32,7 +33,8 @@ use base::Base;
 use failure::{io_failure, redb_failure};
 use import::DiskImport;
 use instance::{Checkpoint, Instance, Place};
-use overlay::{Known, Overlay};
+use overlay::{Intake, Known, Overlay};
+use pool::Pool;
 use snapshot::{DiskSnapshot, Layers};
 
 /// A state store in a file.
@@ -76,7 +78,7 @@ struct Shared {
     /// Held for moments only: never while the disk works.
     layers: RwLock<Layers>,
     /// Held by who applies or imports, so that counters do not change between being read and being written.
-    applying: Mutex<()>,
+    applying: Mutex<Pool>,
     /// What is certain to survive a crash.
     checkpointed: RwLock<Mark>,
     /// An import renamed its file, but the folder could not be synced yet.
@@ -130,7 +132,7 @@ impl DiskStore {
             shared: Arc::new(Shared {
                 place,
                 layers: RwLock::new(layers),
-                applying: Mutex::new(()),
+                applying: Mutex::default(),
                 checkpointed: RwLock::new(mark),
                 unsynced_name: Mutex::new(false),
             }),
@@ -147,12 +149,12 @@ impl StateStore for DiskStore {
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()> {
         let mut prepared = Prepared::new();
         prepared.fill(writes);
-        let _applying = self.shared.applying.lock();
+        let mut pool = self.shared.applying.lock();
         prepared.count(|key| self.shared.get_for_apply(key))?;
         let mut layers = self.shared.layers.write();
         mark.check_follows(&layers.active.mark)?;
         layers.active.cost_bytes += prepared.cost_bytes();
-        prepared.apply_to(&mut layers.active);
+        prepared.apply_to(&mut Intake { overlay: &mut layers.active, pool: &mut pool });
         layers.active.mark = mark;
         Ok(())
     }
@@ -199,7 +201,7 @@ impl Shared {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let layers = self.layers.read();
         match layers.lookup(key) {
-            Known::Value(value) => return Ok(Some(value)),
+            Known::Value(value) => return Ok(Some(value.to_bytes())),
             Known::Absent => return Ok(None),
             Known::Unknown => {}
         }

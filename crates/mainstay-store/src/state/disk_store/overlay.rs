@@ -3,6 +3,7 @@ use imbl::OrdMap;
 
 use super::super::prepared::Layer;
 use super::super::{Key, KeyRange, Mark, RANGE_KEYS_AT_ONCE};
+use super::pool::{Pool, Pooled};
 
 /// What was applied on top of a lower layer: entries, and intervals of keys that the layer below has no say in.
 ///
@@ -12,7 +13,7 @@ use super::super::{Key, KeyRange, Mark, RANGE_KEYS_AT_ONCE};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overlay {
     /// Values, and `None` for keys that were removed.
-    pub(super) entries: OrdMap<Key, Option<Bytes>>,
+    pub(super) entries: OrdMap<Key, Option<Pooled>>,
     /// Start and end (`None`: no end) of the intervals, which neither overlap nor touch.
     pub(super) erased: OrdMap<Key, Option<Key>>,
     /// The mark of the last apply.
@@ -22,8 +23,8 @@ pub(super) struct Overlay {
 }
 
 /// What a layer knows of a key.
-pub(super) enum Known {
-    Value(Bytes),
+pub(super) enum Known<'a> {
+    Value(&'a Pooled),
     Absent,
     /// The layer below must be asked.
     Unknown,
@@ -39,9 +40,9 @@ impl Overlay {
         self.entries.is_empty() && self.erased.is_empty()
     }
 
-    pub(super) fn lookup(&self, key: &[u8]) -> Known {
+    pub(super) fn lookup(&self, key: &[u8]) -> Known<'_> {
         match self.entries.get(key) {
-            Some(Some(value)) => Known::Value(value.clone()),
+            Some(Some(value)) => Known::Value(value),
             Some(None) => Known::Absent,
             None if self.erased_around(key).is_some() => Known::Absent,
             None => Known::Unknown,
@@ -57,11 +58,9 @@ impl Overlay {
         let end = end.as_ref();
         end.is_none_or(|end| key < &**end).then_some((start, end))
     }
-}
 
-impl Layer for Overlay {
-    fn put(&mut self, key: Key, value: &[u8]) {
-        self.entries.insert(key, Some(Bytes::copy_from_slice(value)));
+    fn put(&mut self, key: Key, value: Pooled) {
+        self.entries.insert(key, Some(value));
     }
 
     fn remove(&mut self, key: &[u8]) {
@@ -72,7 +71,7 @@ impl Layer for Overlay {
         }
     }
 
-    fn remove_range(&mut self, start: &[u8], end: Option<&[u8]>) {
+    pub(super) fn remove_range(&mut self, start: &[u8], end: Option<&[u8]>) {
         if end.is_some_and(|end| end <= start) {
             return;
         }
@@ -111,6 +110,26 @@ impl Layer for Overlay {
             self.erased.remove(&*other);
         }
         self.erased.insert(start, end);
+    }
+}
+
+/// An overlay that writes are applied to, and where their values are kept.
+pub(super) struct Intake<'a> {
+    pub(super) overlay: &'a mut Overlay,
+    pub(super) pool: &'a mut Pool,
+}
+
+impl Layer for Intake<'_> {
+    fn put(&mut self, key: Key, value: &[u8]) {
+        self.overlay.put(key, self.pool.keep(value));
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        self.overlay.remove(key);
+    }
+
+    fn remove_range(&mut self, start: &[u8], end: Option<&[u8]>) {
+        self.overlay.remove_range(start, end);
     }
 }
 
@@ -154,7 +173,7 @@ mod tests {
     fn a_put_into_an_erased_interval_shows_and_goes() {
         let mut overlay = Overlay::default();
         overlay.remove_range(b"a", Some(b"c"));
-        overlay.put(Key::from(&b"b"[..]), b"1");
+        overlay.put(Key::from(&b"b"[..]), Pool::default().keep(b"1"));
         assert!(matches!(overlay.lookup(b"b"), Known::Value(_)));
         assert!(matches!(overlay.lookup(b"a"), Known::Absent));
         assert!(matches!(overlay.lookup(b"c"), Known::Unknown));

@@ -5,7 +5,6 @@ use mainstay_core::Result;
 
 use super::super::cursor::Cursor;
 use super::super::export::ChunkWriter;
-use super::super::prepared::Layer as _;
 use super::super::{Counts, Export, KeyRange, Mark, Order, Scan, StateSnapshot};
 use super::base::Base;
 use super::merge::MergeScan;
@@ -29,7 +28,7 @@ impl Layers {
     }
 
     /// What the overlays know of a key.
-    pub(super) fn lookup(&self, key: &[u8]) -> Known {
+    pub(super) fn lookup(&self, key: &[u8]) -> Known<'_> {
         self.overlays()
             .map(|overlay| overlay.lookup(key))
             .find(|known| !matches!(known, Known::Unknown))
@@ -66,7 +65,7 @@ impl Layers {
                 }
                 if let Known::Value(value) = self.lookup(key) {
                     counts.entries += 1;
-                    counts.bytes += (key.len() + value.len()) as u64;
+                    counts.bytes += (key.len() + value.as_slice().len()) as u64;
                 }
             }
         }
@@ -102,7 +101,7 @@ impl StateSnapshot for DiskSnapshot {
 
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
         match self.layers.lookup(key) {
-            Known::Value(value) => Ok(Some(value)),
+            Known::Value(value) => Ok(Some(value.to_bytes())),
             Known::Absent => Ok(None),
             Known::Unknown => self.layers.base.get(key),
         }
