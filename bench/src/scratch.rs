@@ -37,7 +37,8 @@ impl Scratch {
         rustix::fs::statfs(self.path()).is_ok_and(|stat| stat.f_type as u64 == TMPFS_MAGIC)
     }
 
-    /// Runs work in a folder of its own, which is removed afterwards.
+    /// Runs work in a folder of its own, which is removed afterwards. The disk has done with all of it then: nobody is measured
+    /// while it tidies up after somebody else.
     ///
     /// # Errors
     /// Those of the work, and of making and removing the folder.
@@ -46,6 +47,7 @@ impl Scratch {
         std::fs::create_dir_all(&folder)?;
         let result = work(&folder)?;
         std::fs::remove_dir_all(&folder)?;
+        rustix::fs::sync();
         Ok(result)
     }
 }

@@ -33,16 +33,18 @@ pub(crate) fn entry_after(number: SequenceNumber) -> u64 {
     number.0.saturating_add(1) >> POSITION_BITS
 }
 
-/// Encodes a commit: one or several write batches that are applied together.
-pub(crate) fn encode_commit<'a>(
-    to: &mut impl for<'b> Extend<&'b u8>,
-    batches: impl ExactSizeIterator<Item = &'a [u8]>,
-) {
+/// How many bytes a commit takes in a command.
+pub(crate) fn commit_bytes<'a>(batches: impl ExactSizeIterator<Item = &'a [u8]>) -> usize {
+    4 + batches.map(|batch| 4 + batch.len()).sum::<usize>()
+}
+
+/// Encodes a commit, part by part.
+pub(crate) fn encode_commit<'a>(batches: impl ExactSizeIterator<Item = &'a [u8]>, mut put: impl FnMut(&[u8])) {
     // There are far fewer, and they are far shorter, than 32 bits can say: see `CommitOptions`.
-    to.extend(&(batches.len() as u32).to_le_bytes());
+    put(&(batches.len() as u32).to_le_bytes());
     for batch in batches {
-        to.extend(&(batch.len() as u32).to_le_bytes());
-        to.extend(batch);
+        put(&(batch.len() as u32).to_le_bytes());
+        put(batch);
     }
 }
 
@@ -60,6 +62,12 @@ impl CommandBuilder {
         buffer.put_u64_le(epoch.0);
         buffer.put_u32_le(0);
         Self { buffer, commits: 0 }
+    }
+
+    /// Adds a commit: one or several write batches that are applied together.
+    pub(crate) fn push<'a>(&mut self, batches: impl ExactSizeIterator<Item = &'a [u8]>) {
+        encode_commit(batches, |part| self.buffer.put_slice(part));
+        self.commits += 1;
     }
 
     /// Adds a commit that is encoded already.

@@ -16,13 +16,14 @@ use openraft::metrics::MetricsRecorder;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::sync::Notify;
+use tokio::task::coop::cooperative;
 use tokio::task::unconstrained;
 
 use self::answers::{AnswerKey, Answers};
 use self::queue::Queue;
 use crate::activity::SetActivity;
 use crate::bundle::Bundle;
-use crate::command::{COMMITS_PER_ENTRY_MAX, CommandBuilder, sequence_number};
+use crate::command::{COMMITS_PER_ENTRY_MAX, CommandBuilder, commit_bytes, sequence_number};
 use crate::options::CommitOptions;
 use crate::raft::{Command, Raft, Reply, WriteResult};
 
@@ -62,7 +63,7 @@ struct Shared {
     /// How many commits the last entry carried.
     crowd: usize,
     next_flight: FlightNumber,
-    /// The committer's task was woken and has not looked yet.
+    /// The committer's task was called, and nobody has looked at what waits since.
     is_called: bool,
     activity: SetActivity,
 }
@@ -93,8 +94,17 @@ pub(crate) struct Commit {
 }
 
 impl Commit {
+    fn batches(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.batches.iter().map(WriteBatch::as_bytes)
+    }
+
     fn bytes(&self) -> usize {
-        self.batches.iter().map(|batch| batch.as_bytes().len()).sum()
+        self.batches().map(<[u8]>::len).sum()
+    }
+
+    /// How many bytes it takes in an entry.
+    fn bytes_in_entry(&self) -> usize {
+        commit_bytes(self.batches())
     }
 }
 
@@ -147,11 +157,12 @@ impl Committer {
         }
         let mut place = Place { committer: self, key: None };
         let mut commit = Some(commit);
-        poll_fn(|cx| match commit.take() {
-            Some(commit) => self.begin(commit, bytes, &mut place, cx),
+        let committed = poll_fn(|cx| match commit.take() {
+            Some(commit) => self.begin(commit, &mut place, cx),
             None => place.poll(cx),
-        })
-        .await
+        });
+        // In memory it may never have to wait, and others of the runtime must have a chance all the same.
+        cooperative(committed).await
     }
 
     /// Sees to it that the commit is proposed: at once by a caller who is alone, by the committer's task where many come
@@ -159,11 +170,10 @@ impl Committer {
     fn begin(
         self: &Arc<Self>,
         commit: Commit,
-        bytes: usize,
         place: &mut Place<'_>,
         cx: &Context<'_>,
     ) -> Poll<Result<SequenceNumber>> {
-        let (key, next) = self.enqueue(&commit, bytes, cx)?;
+        let (key, next) = self.enqueue(commit, cx)?;
         place.key = Some(key);
         match (next, self.raft.get()) {
             (Next::Propose, Some(raft)) => {
@@ -184,7 +194,8 @@ impl Committer {
     }
 
     /// Takes a commit in, and says what is to be done about it.
-    fn enqueue(&self, commit: &Commit, bytes: usize, cx: &Context<'_>) -> Result<(AnswerKey, Next)> {
+    fn enqueue(&self, commit: Commit, cx: &Context<'_>) -> Result<(AnswerKey, Next)> {
+        let bytes = commit.bytes_in_entry();
         let mut guard = self.shared.lock();
         let shared = &mut *guard;
         let Some(open) = shared.open else { return Err(self.refusal(shared)) };
@@ -210,9 +221,9 @@ impl Committer {
             ));
         }
         let is_alone = shared.flights.is_empty() && shared.crowd <= 1;
-        let key = shared.answers.expect((!is_alone).then(|| cx.waker().clone()));
+        let key = shared.answers.admit((!is_alone).then(|| cx.waker().clone()));
+        shared.activity.bytes += commit.bytes() as u64;
         shared.waiting.push(commit, key);
-        shared.activity.bytes += bytes as u64;
         let next = match is_alone {
             true => Next::Propose,
             false if shared.is_called => Next::Wait,
@@ -245,7 +256,6 @@ impl Committer {
             while let Some(key) = shared.waiting.drop_first() {
                 wakers.extend(shared.answers.give(key, Err(self.not_primary(hint))));
             }
-            shared.waiting.tidy();
             for key in shared.flights.values_mut().flat_map(|flight| flight.callers.drain(..)) {
                 wakers.extend(shared.answers.give(key, Err(self.outcome_unknown())));
             }
@@ -287,11 +297,16 @@ impl Committer {
         self.settled.notified().await;
     }
 
+    /// Waits until there may be something to propose.
+    pub(crate) async fn called(&self) {
+        self.wake.notified().await;
+    }
+
     /// Proposes what waits, until the task is stopped.
     pub(crate) async fn run(self: Arc<Self>, raft: Raft) {
         let raft = self.raft.get_or_init(|| raft);
         loop {
-            self.wake.notified().await;
+            self.called().await;
             // Those who were answered together commit again together: let them come first.
             tokio::task::yield_now().await;
             self.bundle.run_after(|| self.propose(raft));
@@ -333,10 +348,9 @@ impl Committer {
             entry_bytes += bytes;
             let room = || shared.waiting.bytes_of(share).min(self.options.entry_bytes_max).max(bytes);
             let builder = builder.get_or_insert_with(|| CommandBuilder::new(epoch, room()));
-            builder.push_encoded(shared.waiting.take_first());
+            shared.waiting.move_first(builder);
             callers.push(key);
         }
-        shared.waiting.tidy();
         let command = Command(builder?.finish());
         let number = shared.next_flight;
         shared.next_flight += 1;
@@ -372,7 +386,9 @@ impl Committer {
             for (position, key) in flight.callers.into_iter().enumerate() {
                 wakers.extend(shared.answers.give(key, self.outcome(result.as_ref(), position)));
             }
-            (wakers, !shared.waiting.is_empty(), shared.flights.is_empty())
+            shared.waiting.tidy();
+            let more_waits = !shared.waiting.is_empty() && !std::mem::replace(&mut shared.is_called, true);
+            (wakers, more_waits, shared.flights.is_empty())
         };
         wakers.into_iter().for_each(Waker::wake);
         if more_waits {
@@ -439,7 +455,7 @@ pub(crate) fn not_primary(set: SetId, hint: Option<NodeId>) -> Error {
 /// A caller's place among those who wait for an answer.
 struct Place<'a> {
     committer: &'a Committer,
-    /// `None` once it was answered.
+    /// `None` before the commit was taken in, and once it was answered.
     key: Option<AnswerKey>,
 }
 

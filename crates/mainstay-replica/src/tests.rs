@@ -15,13 +15,3 @@ mod ticking;
 mod unhurried;
 mod watching;
 mod wire_formats;
-
-use bytes::Bytes;
-use mainstay_store::state::WriteBatch;
-
-/// A commit of some batches, as it stands in an entry.
-fn encoded(batches: &[&WriteBatch]) -> Bytes {
-    let mut commit = Vec::new();
-    crate::command::encode_commit(&mut commit, batches.iter().map(|batch| batch.as_bytes()));
-    commit.into()
-}

@@ -6,6 +6,9 @@ use slab::Slab;
 /// Finds the answer of one caller.
 pub(super) type AnswerKey = usize;
 
+/// How many places are kept when nobody waits.
+const KEPT_PLACES_MAX: usize = 4 << 10;
+
 /// What callers are going to hear. Each has a place, which the next one gets after it: waiting takes no allocation.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
@@ -23,7 +26,7 @@ enum Answer {
 
 impl Answers {
     /// A place for somebody who is going to wait, with who is to be woken if that is known.
-    pub(super) fn expect(&mut self, waker: Option<Waker>) -> AnswerKey {
+    pub(super) fn admit(&mut self, waker: Option<Waker>) -> AnswerKey {
         self.places.insert(Answer::Awaited(waker))
     }
 
@@ -38,7 +41,7 @@ impl Answers {
             }
             Answer::Given(_) => None,
             Answer::Unwanted => {
-                self.places.remove(key);
+                self.free(key);
                 None
             }
         }
@@ -51,11 +54,13 @@ impl Answers {
             Some(Answer::Awaited(waker)) => (Poll::Pending, waker.replace(cx.waker().clone())),
             Some(Answer::Given(outcome)) => {
                 let outcome = std::mem::replace(outcome, Ok(SequenceNumber(0)));
-                self.places.remove(key);
+                self.free(key);
                 (Poll::Ready(outcome), None)
             }
-            // Whoever has gone does not ask.
-            Some(Answer::Unwanted) | None => (Poll::Pending, None),
+            Some(Answer::Unwanted) | None => {
+                debug_assert!(false, "whoever has gone does not ask");
+                (Poll::Pending, None)
+            }
         }
     }
 
@@ -69,9 +74,17 @@ impl Answers {
                 waker
             }
             Answer::Given(_) | Answer::Unwanted => {
-                self.places.remove(key);
+                self.free(key);
                 None
             }
+        }
+    }
+
+    /// Frees a place, and with the last one the memory of a crowd.
+    fn free(&mut self, key: AnswerKey) {
+        self.places.remove(key);
+        if self.places.is_empty() && self.places.capacity() > KEPT_PLACES_MAX {
+            self.places = Slab::new();
         }
     }
 
@@ -79,7 +92,7 @@ impl Answers {
     pub(super) fn is_left(&mut self, key: AnswerKey) -> bool {
         let is_left = matches!(self.places.get(key), Some(Answer::Unwanted));
         if is_left {
-            self.places.remove(key);
+            self.free(key);
         }
         is_left
     }
@@ -90,7 +103,7 @@ mod tests {
     use super::*;
 
     fn waiting(answers: &mut Answers) -> AnswerKey {
-        let key = answers.expect(None);
+        let key = answers.admit(None);
         assert!(answers.poll(key, &Context::from_waker(Waker::noop())).0.is_pending());
         key
     }
@@ -117,5 +130,15 @@ mod tests {
         let stays = waiting(&mut answers);
         assert!(!answers.is_left(stays));
         assert_eq!(answers.places.len(), 1);
+    }
+
+    #[test]
+    fn the_memory_of_a_crowd_goes_with_it() {
+        let mut answers = Answers::default();
+        let crowd: Vec<AnswerKey> = (0..2 * KEPT_PLACES_MAX).map(|_| answers.admit(None)).collect();
+        for key in crowd {
+            assert!(answers.leave(key).is_none() && answers.is_left(key), "nobody was lost");
+        }
+        assert!(answers.places.capacity() <= KEPT_PLACES_MAX);
     }
 }

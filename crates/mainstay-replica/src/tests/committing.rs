@@ -132,6 +132,37 @@ fn a_task_that_goes_with_its_waker_may_have_commits() {
     assert!(matches!(kind(poll(woken.as_mut())), ErrorKind::NotPrimary { .. }));
 }
 
+/// The first calls the committer's task; the others rely on that it looks, whatever happened to the role in between.
+#[tokio::test]
+async fn nobody_is_left_waiting_whoever_has_called() {
+    let committer = committer(|options| options.entries_in_flight_max = 1);
+    for round in 1..=3 {
+        let mut alone = pin!(committer.commit(commit("alone")));
+        assert!(poll(alone.as_mut()).is_pending());
+        let (flight, _) = committer.next().unwrap();
+        let crowd = || ["a", "b"].map(|name| Box::pin(committer.commit(commit(name))));
+        let mut refused = crowd();
+        refused.iter_mut().for_each(|commit| assert!(poll(commit.as_mut()).is_pending()));
+        // The task is called and has not looked.
+        committer.close(None);
+        committer.open(Epoch(5));
+        let mut waiting = crowd();
+        waiting.iter_mut().for_each(|commit| assert!(poll(commit.as_mut()).is_pending()));
+        committer.called().await;
+        assert!(committer.next().is_none(), "one is in flight");
+        committer.land(flight, Some(Ok(response(round, true))));
+        committer.called().await;
+        assert_eq!(next_keys(&committer).unwrap(), ["a", "b"]);
+        committer.close(None);
+        committer.open(Epoch(5));
+        for commit in refused.iter_mut().chain(&mut waiting) {
+            assert!(poll(commit.as_mut()).is_ready());
+        }
+        assert_eq!(kind(poll(alone.as_mut())), ErrorKind::OutcomeUnknown);
+        committer.land(flight + 1, None);
+    }
+}
+
 #[test]
 fn limits_are_told_and_a_refused_commit_does_not_count() {
     let committer = committer(|options| {

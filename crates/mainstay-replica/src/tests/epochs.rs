@@ -7,7 +7,6 @@ use mainstay_store::state::{MemoryStore, StateStore as _, WriteBatch};
 use openraft::EntryPayload;
 use openraft::storage::RaftStateMachine as _;
 
-use super::encoded;
 use crate::command::CommandBuilder;
 use crate::growth::Growth;
 use crate::progress::Progress;
@@ -24,7 +23,7 @@ async fn a_command_of_another_epoch_changes_nothing() {
         let mut batch = WriteBatch::new();
         batch.put(key, b"v");
         let mut builder = CommandBuilder::new(Epoch(epoch), 64);
-        builder.push_encoded(encoded(&[&batch]));
+        builder.push([batch.as_bytes()].into_iter());
         Ok((Entry { log_id: log_id(term, index), payload: EntryPayload::Normal(Command(builder.finish())) }, None))
     };
     let entries = [entry(1, 4, 4, b"same"), entry(2, 5, 4, b"older"), entry(3, 5, 6, b"newer")];

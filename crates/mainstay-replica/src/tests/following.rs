@@ -11,7 +11,6 @@ use mainstay_store::state::{MemoryStore, WriteBatch};
 use openraft::EntryPayload;
 use openraft::storage::RaftStateMachine as _;
 
-use super::encoded;
 use crate::changes::Changes;
 use crate::command::{CommandBuilder, last_sequence_number, sequence_number};
 use crate::growth::Growth;
@@ -41,7 +40,7 @@ impl Log {
         for (partition, len) in commits {
             let mut batch = WriteBatch::with_prefix(&prefix(PartitionId(*partition)));
             batch.put(b"key", &vec![0; *len]);
-            builder.push_encoded(encoded(&[&batch]));
+            builder.push([batch.as_bytes()].into_iter());
         }
         self.append_payload(EntryPayload::Normal(Command(builder.finish())));
     }

@@ -13,7 +13,6 @@ use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeader
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
-use super::encoded;
 use crate::command::CommandBuilder;
 use crate::in_process::InProcessNetwork;
 use crate::message::{Envelope, Request, Response};
@@ -64,7 +63,7 @@ impl Peer {
                 let mut batch = WriteBatch::new();
                 batch.put(b"key", b"value").add(b"count", 1).put_stamped(b"q", b"", b"").delete_range(b"a", None);
                 let mut builder = CommandBuilder::new(Epoch(self.0.random_range(0..4)), 64);
-                builder.push_encoded(encoded(&[&batch]));
+                builder.push([batch.as_bytes()].into_iter());
                 EntryPayload::Normal(Command(builder.finish()))
             }
         };

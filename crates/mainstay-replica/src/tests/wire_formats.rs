@@ -1,7 +1,6 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use super::encoded;
 use crate::command::{CommandBuilder, ParsedCommand, sequence_number};
 use crate::message::{Envelope, Response};
 use crate::raft::{self, Command, Entry};
@@ -19,8 +18,8 @@ fn a_command_gives_back_what_was_committed() {
     let mut second = WriteBatch::new();
     second.delete_range(b"c", Some(b"d"));
     let mut builder = CommandBuilder::new(Epoch(7), 16);
-    builder.push_encoded(encoded(&[&first]));
-    builder.push_encoded(encoded(&[&second, &first]));
+    builder.push([first.as_bytes()].into_iter());
+    builder.push([second.as_bytes(), first.as_bytes()].into_iter());
     let bytes = builder.finish();
     let parsed = ParsedCommand::parse(&bytes).expect("what was built can be parsed");
     assert_eq!(parsed.epoch, Epoch(7));

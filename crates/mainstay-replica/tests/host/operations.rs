@@ -44,6 +44,22 @@ async fn additions_that_are_under_way_at_once_all_count() {
     }
 }
 
+/// A commit in memory may be done at its first poll, and the next one too.
+#[tokio::test(start_paused = true)]
+async fn who_commits_again_and_again_lets_others_run() {
+    const COMMITS_MAX: usize = 500;
+    let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
+    let partition = process.host.partition(Level::Volatile, PartitionId(3));
+    let other = tokio::spawn(std::future::ready(()));
+    for _ in 0..COMMITS_MAX {
+        partition.commit(adding(&partition, 1)).await.unwrap();
+        if other.is_finished() {
+            return;
+        }
+    }
+    panic!("nobody else has run in {COMMITS_MAX} commits");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_addition_to_what_is_no_counter_is_refused_alone_and_again_after_a_restart() {
     let (nodes, disk) = (Nodes::default(), SimDisk::new(1));

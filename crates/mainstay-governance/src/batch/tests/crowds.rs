@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Starts callers that each submit an item and then, once that is written, another, which is larger by a thousand.
+/// Starts callers that each submit an item and, once that is written, another, which is larger by a thousand; and so on.
 async fn submit_again_and_again(
     batch: &BatchExecutor<u32, u64>,
     items: std::ops::Range<u32>,

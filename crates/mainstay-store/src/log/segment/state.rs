@@ -283,6 +283,11 @@ impl State {
         Some(block)
     }
 
+    /// True if the writer has something to do, or to end for.
+    pub(super) fn has_news(&self) -> bool {
+        !self.queue.is_empty() || self.closed || self.failure.is_some()
+    }
+
     /// How many batches wait.
     pub(super) fn waiting(&self) -> usize {
         self.queue.iter().map(|gather| gather.dones.len()).sum()

@@ -15,7 +15,7 @@ const COMPANY_ROUNDS_MAX: usize = 16;
 /// From this many on a sync is well used anyway, and the time is better spent on it than on waiting.
 const COMPANY_MAX: usize = 256;
 /// How long the writer looks for more before it sleeps, if more came that soon the last time. To be woken takes a third of a sync
-/// on a fast disk, and waking takes as long for who has brought it.
+/// on a fast disk, and holds up who has brought it.
 const LINGER: time::Duration = time::Duration::from_micros(300);
 
 /// Writes blocks until the log is closed and nothing waits, or it has failed. While a block is synced the next one
@@ -41,7 +41,7 @@ pub(super) fn run_thread(shared: &Shared) {
                     return;
                 }
                 if is_lively && ended.elapsed() < LINGER {
-                    MutexGuard::unlocked(&mut state, thread::yield_now);
+                    MutexGuard::unlocked(&mut state, || linger(shared, ended));
                     continue;
                 }
                 state.idle = true;
@@ -54,6 +54,17 @@ pub(super) fn run_thread(shared: &Shared) {
         let result = shared.write(&block).and_then(|()| shared.sync(&block));
         shared.complete(block, result);
         ended = time::now();
+    }
+}
+
+/// Looks for something to do, whenever nobody else who needs the core has it, until enough time has passed since a moment.
+fn linger(shared: &Shared, since: time::Instant) {
+    while since.elapsed() < LINGER {
+        thread::yield_now();
+        // Whoever has the lock now would have to wake one who waits for it.
+        if shared.state.try_lock().is_some_and(|state| state.has_news()) {
+            return;
+        }
     }
 }
 

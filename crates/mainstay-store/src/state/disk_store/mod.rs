@@ -77,7 +77,8 @@ struct Shared {
     place: Arc<Place>,
     /// Held for moments only: never while the disk works.
     layers: RwLock<Layers>,
-    /// Held by who applies or imports, so that counters do not change between being read and being written.
+    /// Held by who applies or imports, so that counters do not change between being read and being written. New values are
+    /// kept in it.
     applying: Mutex<Pool>,
     /// What is certain to survive a crash.
     checkpointed: RwLock<Mark>,

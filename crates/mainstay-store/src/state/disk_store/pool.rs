@@ -9,8 +9,8 @@ const POOLED_BYTES_MAX: usize = 1 << 10;
 /// Where the values of overlays are kept. Short ones lie side by side in chunks: an overlay gets hundreds of thousands of values
 /// and loses them all at once, on another thread, and an allocation for each was a tenth of what a commit takes.
 ///
-/// A chunk lives as long as any value in it. That is no longer than the overlays that it was filled for, which count all that was
-/// put into them, whether it was replaced or not.
+/// A chunk lives as long as any value in it. That is no longer than the overlays that it was filled for, and their clones in
+/// snapshots; overlays count all that was put into them, whether it was replaced or not.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     /// What is left of the last chunk.
@@ -23,7 +23,7 @@ pub(super) struct Pooled(Bytes);
 
 impl Pool {
     pub(super) fn keep(&mut self, value: &[u8]) -> Pooled {
-        if value.len() > POOLED_BYTES_MAX {
+        if value.is_empty() || value.len() > POOLED_BYTES_MAX {
             return Pooled(Bytes::copy_from_slice(value));
         }
         if self.chunk.capacity() < value.len() {
