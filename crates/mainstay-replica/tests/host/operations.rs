@@ -1,6 +1,9 @@
 //! What a batch can do beside puts and deletes, on every level.
 
-use mainstay_core::{ErrorKind, Level, PartitionId, SequenceNumber};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mainstay_core::{ErrorKind, Level, PartitionId, SequenceNumber, task};
 use mainstay_replica::{Batch, Partition};
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::state::{KeyRange, Order};
@@ -50,10 +53,12 @@ async fn who_commits_again_and_again_lets_others_run() {
     const COMMITS_MAX: usize = 500;
     let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
     let partition = process.host.partition(Level::Volatile, PartitionId(3));
-    let other = tokio::spawn(std::future::ready(()));
+    let has_run = Arc::new(AtomicBool::new(false));
+    let running = has_run.clone();
+    drop(task::spawn(async move { running.store(true, Ordering::Relaxed) }));
     for _ in 0..COMMITS_MAX {
         partition.commit(adding(&partition, 1)).await.unwrap();
-        if other.is_finished() {
+        if has_run.load(Ordering::Relaxed) {
             return;
         }
     }
