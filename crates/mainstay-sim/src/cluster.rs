@@ -36,7 +36,7 @@ pub(crate) struct Cluster {
 struct Node {
     disk: SimDisk,
     running: Option<Running>,
-    /// Its disk was made to fail: its replica may stop with an error.
+    /// Its disk was made to fail: its replica may stop with an error, or not start.
     doomed: bool,
 }
 
@@ -75,11 +75,17 @@ impl Cluster {
             if node.running.is_some() {
                 return Ok(());
             }
-            node.doomed = false;
             node.disk.clone()
         };
         let scope = Scope::new();
-        let replica = scope.enter(self.open(id, disk)).await?;
+        let replica = match scope.enter(self.open(id, disk)).await {
+            Ok(replica) => replica,
+            Err(error) => {
+                event!(self.trace, "{id} could not start: {:?}", error.kind());
+                scope.stop();
+                return Err(error);
+            }
+        };
         let handler = replica.clone();
         self.network.attach(
             id,
@@ -120,7 +126,28 @@ impl Cluster {
         running.replica.kill();
         running.scope.stop();
         node.disk.crash();
+        node.doomed = false;
         true
+    }
+
+    /// Kills a node, whether it runs or has failed to start.
+    pub(crate) fn lose_power(&self, id: NodeId) {
+        if !self.crash(id)
+            && let Some(node) = self.nodes.lock().get_mut(&id)
+        {
+            node.disk.crash();
+            node.doomed = false;
+        }
+    }
+
+    /// True if the power of a node is about to go, or has gone.
+    pub(crate) fn is_doomed(&self, id: NodeId) -> bool {
+        self.nodes.lock().get(&id).is_some_and(|node| node.doomed)
+    }
+
+    /// True if the disk of a node refuses everything by now, because its time has run out.
+    pub(crate) fn is_without_power(&self, id: NodeId) -> bool {
+        self.nodes.lock().get(&id).is_some_and(|node| node.disk.is_without_power())
     }
 
     /// Lets a node's disk fail from some operation on, as when the power goes in the midst of a write.

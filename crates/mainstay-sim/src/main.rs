@@ -2,12 +2,15 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clap::{CommandFactory as _, Parser};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mainstay_sim::{Report, Settings, Tally, run};
+use mainstay_sim::{Counts, Report, Settings, run};
 use parking_lot::Mutex;
+
+/// How often a run tells how far it is, where nobody sees a bar.
+const NEWS_SECS: u64 = 60;
 
 /// What a shell says of a command that ended because nobody reads its output any more.
 const PIPE_CLOSED: i32 = 141;
@@ -16,7 +19,7 @@ const PIPE_CLOSED: i32 = 141;
 #[derive(Debug, Parser)]
 #[command(name = "mainstay-sim", version)]
 struct Arguments {
-    /// How many seeds to run, one after the other.
+    /// How many seeds to run.
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "seed", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
 
@@ -35,28 +38,83 @@ struct Arguments {
     /// How many seeds to run at a time; one per core if not given.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
     jobs: Option<u64>,
+
+    /// A known bug to run with, to see that a checker objects.
+    #[cfg(feature = "planted-bugs")]
+    #[arg(long, value_name = "BUG", value_parser = planted_bug)]
+    plant: Option<mainstay_sim::planted::PlantedBug>,
+}
+
+#[cfg(feature = "planted-bugs")]
+fn planted_bug(name: &str) -> Result<mainstay_sim::planted::PlantedBug, String> {
+    use mainstay_sim::planted::PlantedBug;
+    PlantedBug::all().find(|bug| bug.name() == name).ok_or_else(|| {
+        let names: Vec<&str> = PlantedBug::all().map(PlantedBug::name).collect();
+        format!("there is none of this name: choose one of {}", names.join(", "))
+    })
+}
+
+impl Arguments {
+    fn settings(&self, seed: u64) -> Settings {
+        Settings {
+            seed,
+            #[cfg(feature = "planted-bugs")]
+            bug: self.plant,
+            ..Settings::default()
+        }
+    }
+
+    /// What runs a seed again, with all that happens in it.
+    fn replay_command(&self, seed: u64) -> String {
+        let (features, plant) = self.plant_words();
+        format!("cargo run --release -p mainstay-sim{features} -- --seed {seed} --trace{plant}")
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn plant_words(&self) -> (&'static str, String) {
+        match self.plant {
+            Some(bug) => (" --features planted-bugs", format!(" --plant {}", bug.name())),
+            None => ("", String::new()),
+        }
+    }
+
+    #[cfg(not(feature = "planted-bugs"))]
+    fn plant_words(&self) -> (&'static str, String) {
+        ("", String::new())
+    }
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match arguments.seed {
-        Some(seed) => replay(seed, arguments.trace),
+        Some(seed) => replay(seed, &arguments),
         None => sweep(&arguments),
     }
 }
 
 /// Prints a line. Whoever reads may have seen enough, as `head` has: then this ends, like others whose pipe is closed.
 fn say(line: std::fmt::Arguments<'_>) {
-    if writeln!(std::io::stdout(), "{line}").is_err() {
-        std::process::exit(PIPE_CLOSED);
+    match writeln!(std::io::stdout(), "{line}") {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(PIPE_CLOSED),
+        Err(error) => {
+            eprintln!("error: what was found out cannot be printed: {error}");
+            std::process::exit(1);
+        }
     }
 }
 
-fn replay(seed: u64, trace: bool) -> ExitCode {
-    let sink = trace.then(|| Box::new(|line: &str| say(format_args!("{line}"))) as Box<dyn FnMut(&str) + Send>);
-    let report = run(Settings { seed, sink, ..Settings::default() });
+fn replay(seed: u64, arguments: &Arguments) -> ExitCode {
+    let say_line = |line: &str| say(format_args!("{line}"));
+    let sink = arguments.trace.then(|| Box::new(say_line) as Box<dyn FnMut(&str) + Send>);
+    let report = run(Settings { sink, ..arguments.settings(seed) });
+    if let Some(violation) = &report.violation {
+        // Before all else, because it must be known even if nobody reads the rest.
+        eprintln!("seed {seed} FAILED: {violation}");
+    }
     say(format_args!(
-        "seed {seed}: {} events in {:.1} simulated seconds, {} commits acknowledged, {} unknown, {} reads, {:?}",
+        "seed {seed}: {} events in {:.1} simulated seconds, {} commits acknowledged, {} unknown, {} reads; \
+         done, of what was tried: {}",
         report.events,
         report.simulated.as_secs_f64(),
         report.acknowledged,
@@ -64,16 +122,11 @@ fn replay(seed: u64, trace: bool) -> ExitCode {
         report.reads,
         report.troubles,
     ));
-    match report.violation {
-        None => {
-            say(format_args!("no checker objects; trace digest {:016x}", report.digest));
-            ExitCode::SUCCESS
-        }
-        Some(violation) => {
-            eprintln!("seed {seed} FAILED: {violation}");
-            ExitCode::FAILURE
-        }
+    if report.violation.is_some() {
+        return ExitCode::FAILURE;
     }
+    say(format_args!("no checker objects; trace digest {:016x}", report.digest));
+    ExitCode::SUCCESS
 }
 
 fn sweep(arguments: &Arguments) -> ExitCode {
@@ -88,22 +141,27 @@ fn sweep(arguments: &Arguments) -> ExitCode {
     let failed = AtomicBool::new(false);
     let total = Mutex::new(Total::default());
     let bar = progress_bar(arguments.seeds);
+    let told = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             scope.spawn(|| {
                 while !failed.load(Ordering::Relaxed) {
                     let Some(seed) = next.lock().next() else { break };
-                    let report = run(Settings { seed, ..Settings::default() });
+                    let report = run(arguments.settings(seed));
                     failed.fetch_or(report.violation.is_some(), Ordering::Relaxed);
                     total.lock().add(report);
                     bar.inc(1);
+                    let news = bar.elapsed().as_secs() / NEWS_SECS;
+                    if bar.is_hidden() && told.fetch_max(news, Ordering::Relaxed) < news {
+                        eprintln!("{} of {} seeds after {} s", bar.position(), arguments.seeds, news * NEWS_SECS);
+                    }
                 }
             });
         }
     });
     let elapsed = bar.elapsed();
     bar.finish_and_clear();
-    total.into_inner().print(elapsed)
+    total.into_inner().print(elapsed, arguments)
 }
 
 fn progress_bar(seeds: u64) -> ProgressBar {
@@ -129,11 +187,7 @@ struct Total {
     acknowledged: u64,
     unknown: u64,
     reads: u64,
-    crashes: Tally,
-    network_troubles: u64,
-    additions: Tally,
-    removals: Tally,
-    hand_overs: Tally,
+    troubles: Counts,
     simulated_secs: f64,
     failures: Vec<Report>,
 }
@@ -144,38 +198,32 @@ impl Total {
         self.acknowledged += report.acknowledged;
         self.unknown += report.unknown;
         self.reads += report.reads;
-        self.crashes += report.troubles.crashes;
-        self.network_troubles += report.troubles.network_troubles;
-        self.additions += report.troubles.additions;
-        self.removals += report.troubles.removals;
-        self.hand_overs += report.troubles.hand_overs;
+        self.troubles += report.troubles;
         self.simulated_secs += report.simulated.as_secs_f64();
         if report.violation.is_some() {
             self.failures.push(report);
         }
     }
 
-    fn print(&self, elapsed: std::time::Duration) -> ExitCode {
+    fn print(&self, elapsed: std::time::Duration, arguments: &Arguments) -> ExitCode {
+        for report in &self.failures {
+            // Before all else, because it must be known even if nobody reads the rest.
+            let violation = report.violation.as_deref().unwrap_or_default();
+            eprintln!("seed {} FAILED: {violation}", report.seed);
+            eprintln!("  replay: {}", arguments.replay_command(report.seed));
+        }
         let minutes = elapsed.as_secs_f64() / 60.0;
         say(format_args!("{} seeds, {:.0} per minute", self.seeds, self.seeds as f64 / minutes.max(1e-9)));
         say(format_args!("{:.1} hours simulated", self.simulated_secs / 3600.0));
-        say(format_args!(
-            "done, of what was tried: {} crashes, {} hand-overs, {} members added, {} removed; {} network troubles",
-            self.crashes, self.hand_overs, self.additions, self.removals, self.network_troubles
-        ));
+        say(format_args!("done, of what was tried: {}", self.troubles));
         say(format_args!(
             "{} commits acknowledged, {} of unknown outcome, {} reads",
             self.acknowledged, self.unknown, self.reads
         ));
-        if self.failures.is_empty() {
-            say(format_args!("every acknowledged commit is on all replicas, in the same order; no checker objects"));
-            return ExitCode::SUCCESS;
+        if !self.failures.is_empty() {
+            return ExitCode::FAILURE;
         }
-        for report in &self.failures {
-            let violation = report.violation.as_deref().unwrap_or_default();
-            eprintln!("seed {} FAILED: {violation}", report.seed);
-            eprintln!("  replay: cargo run --release -p mainstay-sim -- --seed {} --trace", report.seed);
-        }
-        ExitCode::FAILURE
+        say(format_args!("every acknowledged commit is on all replicas, in the same order; no checker objects"));
+        ExitCode::SUCCESS
     }
 }

@@ -28,14 +28,52 @@ pub(crate) struct Nemesis {
 pub struct Counts {
     /// Nodes killed; one that was down already cannot be.
     pub crashes: Tally,
+    /// Disks whose power went in the midst of something; only what a running node does can be cut short.
+    pub power_losses: Tally,
+    /// Nodes whose power went again while they started; one that was up before that is not counted as done.
+    pub failed_starts: Tally,
     /// Cuts and spells of bad network.
     pub network_troubles: u64,
+    /// Cuts of one direction alone; they are network troubles, too.
+    pub one_way_cuts: u64,
+    /// Primaries that were cut off just when all who had heard of them restarted, but for one.
+    pub usurpations: Tally,
+    /// Checkpoints made out of turn.
+    pub checkpoints: Tally,
     /// Members added.
     pub additions: Tally,
     /// Members removed.
     pub removals: Tally,
     /// Primaries that handed over.
     pub hand_overs: Tally,
+}
+
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, other: Self) {
+        self.crashes += other.crashes;
+        self.power_losses += other.power_losses;
+        self.failed_starts += other.failed_starts;
+        self.network_troubles += other.network_troubles;
+        self.one_way_cuts += other.one_way_cuts;
+        self.usurpations += other.usurpations;
+        self.checkpoints += other.checkpoints;
+        self.additions += other.additions;
+        self.removals += other.removals;
+        self.hand_overs += other.hand_overs;
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { crashes, power_losses, failed_starts, network_troubles, one_way_cuts, .. } = self;
+        let Self { usurpations, checkpoints, additions, removals, hand_overs, .. } = self;
+        write!(f, "{crashes} crashes, {power_losses} losses of power, {failed_starts} while starting, ")?;
+        write!(
+            f,
+            "{usurpations} usurpations, {hand_overs} hand-overs, {additions} members added, {removals} removed, "
+        )?;
+        write!(f, "{checkpoints} checkpoints; {network_troubles} network troubles, {one_way_cuts} of them one way")
+    }
 }
 
 /// How often something was tried, and how often it succeeded: only that puts anything to the test.
@@ -128,11 +166,14 @@ impl Nemesis {
 
     fn doom_one(self: &Arc<Self>) {
         let Some(victim) = self.victim() else { return };
+        self.counts.lock().power_losses.tried += 1;
         self.cluster.doom(victim, random::rng().random_range(0..40));
         let this = self.clone();
         let pause = Duration::from_millis(random::rng().random_range(1..300));
         task::spawn(async move {
             time::sleep(pause).await;
+            let is_cut_short = this.cluster.is_without_power(victim);
+            this.counts.lock().power_losses.end(is_cut_short);
             this.crash(victim, Duration::from_millis(random::rng().random_range(0..500)));
         });
     }
@@ -144,8 +185,25 @@ impl Nemesis {
         let this = self.clone();
         task::spawn(async move {
             time::sleep(down).await;
+            if random::rng().random_bool(0.2) {
+                this.restart_in_vain(node).await;
+            }
             this.restart(node).await;
         });
+    }
+
+    /// Starts a node whose power goes again, mostly before it is up: a recovery must survive being cut short.
+    async fn restart_in_vain(&self, node: NodeId) {
+        let is_down = self.cluster.ids().contains(&node) && !self.cluster.running().contains(&node);
+        if self.is_over.load(Ordering::Relaxed) || !is_down || self.cluster.is_doomed(node) {
+            return;
+        }
+        self.counts.lock().failed_starts.tried += 1;
+        self.cluster.doom(node, random::rng().random_range(0..60));
+        let failed = self.cluster.start(node).await.is_err();
+        self.counts.lock().failed_starts.end(failed);
+        time::sleep(Duration::from_millis(random::rng().random_range(0..200))).await;
+        self.cluster.lose_power(node);
     }
 
     /// Starts a node again if it has not been taken away meanwhile.
@@ -153,7 +211,10 @@ impl Nemesis {
         if !self.cluster.ids().contains(&node) {
             return;
         }
-        if let Err(error) = self.cluster.start(node).await {
+        // Whoever takes its power away starts it again.
+        if let Err(error) = self.cluster.start(node).await
+            && !self.cluster.is_doomed(node)
+        {
             self.stuck.lock().get_or_insert(format!("{node} could not be started again: {error:?}"));
         }
     }
@@ -166,6 +227,7 @@ impl Nemesis {
         if others.is_empty() {
             return;
         }
+        self.counts.lock().usurpations.tried += 1;
         let usurper = others[random::rng().random_range(0..others.len())];
         event!(self.cluster.trace, "{usurper} does not hear of {primary} any more");
         self.cluster.network.cut(primary, usurper);
@@ -177,6 +239,7 @@ impl Nemesis {
             if this.is_over.load(Ordering::Relaxed) {
                 return;
             }
+            this.counts.lock().usurpations.end(true);
             this.cut_off(primary);
             for other in others.into_iter().filter(|other| *other != usurper) {
                 this.crash(other, Duration::from_millis(random::rng().random_range(0..20)));
@@ -203,8 +266,15 @@ impl Nemesis {
     }
 
     fn cut_one_way(&self) {
-        let (Some(from), Some(to)) = (self.victim(), self.victim()) else { return };
+        let Some(from) = self.victim() else { return };
+        let others: Vec<NodeId> = self.cluster.running().into_iter().filter(|node| *node != from).collect();
+        if others.is_empty() {
+            return;
+        }
+        let one = others[random::rng().random_range(0..others.len())];
+        let (from, to) = if random::rng().random_bool(0.5) { (from, one) } else { (one, from) };
         self.counts.lock().network_troubles += 1;
+        self.counts.lock().one_way_cuts += 1;
         event!(self.cluster.trace, "the way from {from} to {to} is cut");
         self.cluster.network.cut(from, to);
     }
@@ -254,7 +324,12 @@ impl Nemesis {
 
     fn checkpoint(self: &Arc<Self>) {
         let Some(replica) = self.victim().and_then(|victim| self.cluster.replica(victim)) else { return };
-        task::spawn(async move { drop(replica.checkpoint().await) });
+        self.counts.lock().checkpoints.tried += 1;
+        let this = self.clone();
+        task::spawn(async move {
+            let made = replica.checkpoint().await.is_ok();
+            this.counts.lock().checkpoints.end(made);
+        });
     }
 
     fn change_members(self: &Arc<Self>) {

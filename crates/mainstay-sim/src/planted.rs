@@ -20,6 +20,27 @@ pub enum PlantedBug {
 }
 
 impl PlantedBug {
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        [
+            Self::AcknowledgeBeforeSync,
+            Self::ForgetHardState,
+            #[cfg(feature = "planted-bugs")]
+            Self::ReadWithoutLease,
+        ]
+        .into_iter()
+    }
+
+    /// What it is called on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AcknowledgeBeforeSync => "acknowledge-before-sync",
+            Self::ForgetHardState => "forget-hard-state",
+            #[cfg(feature = "planted-bugs")]
+            Self::ReadWithoutLease => "read-without-lease",
+        }
+    }
+
     /// Puts the bug between a replica and its log, where it is of that kind.
     pub(crate) fn plant(bug: Option<Self>, log: Arc<dyn NodeLog>) -> Arc<dyn NodeLog> {
         match bug {

@@ -32,7 +32,12 @@ fn three_and_five_replicas_with_every_kind_of_trouble() {
     let sum = |count: fn(&Report) -> u64| reports.iter().map(count).sum::<u64>();
     // Not what was tried: only what succeeded has shown anything.
     assert!(sum(|report| report.troubles.crashes.done) > 0);
+    assert!(sum(|report| report.troubles.power_losses.done) > 0);
+    assert!(sum(|report| report.troubles.failed_starts.done) > 0);
     assert!(sum(|report| report.troubles.network_troubles) > 0);
+    assert!(sum(|report| report.troubles.one_way_cuts) > 0);
+    assert!(sum(|report| report.troubles.usurpations.done) > 0);
+    assert!(sum(|report| report.troubles.checkpoints.done) > 0);
     assert!(sum(|report| report.troubles.additions.done) > 0);
     assert!(sum(|report| report.troubles.removals.done) > 0);
     assert!(sum(|report| report.troubles.hand_overs.done) > 0);

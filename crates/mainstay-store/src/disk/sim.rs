@@ -107,6 +107,11 @@ impl SimDisk {
         self.world.lock().power_ops = Some(operations);
     }
 
+    /// True if the operations that were let happen are used up.
+    pub fn is_without_power(&self) -> bool {
+        self.world.lock().power_ops == Some(0)
+    }
+
     /// Makes an operation fail.
     pub fn inject(&self, fault: Fault) {
         self.world.lock().faults.push(fault);
