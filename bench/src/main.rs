@@ -9,6 +9,7 @@ mod settings;
 
 mod contest;
 mod goal;
+mod json_file;
 mod load;
 mod measurement;
 mod outcome;
@@ -29,6 +30,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+use json_file::JsonFile;
 use outcome::{Outcome, explain};
 use section::Section;
 use settings::Settings;
@@ -85,8 +87,7 @@ fn run(arguments: Arguments) -> Outcome<()> {
         return Ok(());
     }
     let Some(name) = &arguments.section else {
-        println!("say which section to run: mainstay-bench SECTION\n\n{}", section::list());
-        return Ok(());
+        return Err(format!("say which section to run: mainstay-bench SECTION\n\n{}", section::list()).into());
     };
     let section = Section::find(name)?;
     let dir = arguments.dir.unwrap_or_else(scratch::default_dir);
@@ -94,11 +95,13 @@ fn run(arguments: Arguments) -> Outcome<()> {
     if cfg!(debug_assertions) {
         eprintln!("this is a debug build, its figures mean nothing: use cargo run --release");
     }
+    // Before anything is measured, because that takes long.
+    let json = arguments.json.map(JsonFile::create).transpose()?;
     let report = section.run(&settings)?;
-    report.print(&mut std::io::stdout().lock())?;
-    if let Some(file) = arguments.json {
-        let json = report.to_json()? + "\n";
-        std::fs::write(&file, json).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
+    // Before it is printed, because whoever reads may have seen enough.
+    if let Some(json) = json {
+        json.write(&report)?;
     }
+    report.print(&mut std::io::stdout().lock())?;
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The chores of this repository, as `cargo xtask <chore>`.
 //!
-//! `check` is what continuous integration and a person run before a change goes in; it writes nothing but build
-//! output. `fix` repairs what a program can repair. The rules that are about this repository itself (which crate may
+//! `check` is what continuous integration and a person run before a change goes in; in the repository it writes nothing
+//! but build output, and it installs tools that it needs and does not find. `fix` repairs what a program can repair. The rules that are about this repository itself (which crate may
 //! use which, which documents must agree) are tests of this package, so that `check` runs them with all the others.
 
 mod check;

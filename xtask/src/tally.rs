@@ -19,15 +19,22 @@ impl Tally {
     /// No test at all is a failure: a check that checks nothing must not look like one that has passed.
     pub(crate) fn run(&mut self, command: &mut Command, screen: &mut impl Write) -> Outcome {
         let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| not_started(command, &error))?;
+        let mut counted = Tally::default();
         let copied = match child.stdout.take() {
-            Some(stdout) => self.copy(BufReader::new(stdout), screen),
+            Some(stdout) => counted.copy(BufReader::new(stdout), screen),
             None => Ok(()),
         };
         let status = child.wait().map_err(|error| format!("the tests could not be waited for: {error}"))?;
+        if !status.success() && counted.failed == 0 {
+            // It was not built, or a test took the whole program down: a closing line without a failure would be a lie.
+            counted.failed = 1;
+        }
+        self.passed += counted.passed;
+        self.failed += counted.failed;
         copied.map_err(|error| format!("the output of the tests could not be passed on: {error}"))?;
         judge(command, status)?;
-        match self {
-            Tally { failed: 1.., .. } => Err(format!("{} tests failed", self.failed)),
+        match counted {
+            Tally { failed: 1.., .. } => Err(format!("{} tests failed", counted.failed)),
             Tally { passed: 0, .. } => Err("no test ran".to_owned()),
             _ => Ok(()),
         }
@@ -99,6 +106,14 @@ mod tests {
     }
 
     #[test]
+    fn no_test_is_a_failure_also_after_others_that_ran() {
+        let mut tally = Tally::default();
+        tally.run(&mut shell("echo 'test result: ok. 4 passed; 0 failed; 0 ignored'"), &mut Vec::new()).unwrap();
+        assert_eq!(tally.run(&mut shell("true"), &mut Vec::new()), Err("no test ran".to_owned()));
+        assert_eq!(tally, Tally { passed: 4, failed: 0 });
+    }
+
+    #[test]
     fn a_failed_test_is_a_failure_whatever_the_exit_code() {
         let mut tally = Tally::default();
         let outcome =
@@ -110,8 +125,10 @@ mod tests {
     #[test]
     fn a_failed_program_is_a_failure_whatever_it_counted() {
         let script = "echo 'test result: ok. 4 passed; 0 failed; 0 ignored'; exit 3";
-        let error = Tally::default().run(&mut shell(script), &mut Vec::new()).unwrap_err();
+        let mut tally = Tally::default();
+        let error = tally.run(&mut shell(script), &mut Vec::new()).unwrap_err();
         assert!(error.contains("exit status: 3"), "{error}");
+        assert_eq!(tally.to_string(), "4 passed, 1 failed", "a program that died is not a line without a failure");
     }
 
     fn shell(script: &str) -> Command {
