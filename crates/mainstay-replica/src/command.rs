@@ -15,6 +15,10 @@ const POSITION_BITS: u32 = 16;
 /// How many commits one entry can hold.
 pub(crate) const COMMITS_PER_ENTRY_MAX: usize = 1 << POSITION_BITS;
 
+/// How many batches one commit can be of. Each has a length in the entry, for which the node log has room beside the bytes of
+/// commits: see `log_batch_bytes`.
+pub(crate) const BATCHES_PER_COMMIT_MAX: usize = 1 << 16;
+
 /// The bytes in front of the commits.
 const HEADER_BYTES: usize = 1 + 8 + 4;
 

@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use tokio::task::coop::cooperative;
 use tokio::task::unconstrained;
 
-use self::answers::{AnswerKey, Answers};
+use self::answers::{AnswerKey, Answers, Outcome};
 use self::queue::Queue;
 use crate::activity::SetActivity;
 use crate::bundle::Bundle;
@@ -159,31 +159,31 @@ impl Committer {
         let mut commit = Some(commit);
         let committed = poll_fn(|cx| match commit.take() {
             Some(commit) => self.begin(commit, &mut place, cx),
-            None => place.poll(cx),
+            None => place.poll(cx).map(Ok),
         });
         // In memory it may never have to wait, and others of the runtime must have a chance all the same.
-        cooperative(committed).await
+        match cooperative(committed).await? {
+            Outcome::Committed(number) => Ok(number),
+            Outcome::NotPrimary(hint) => Err(self.not_primary(hint)),
+            Outcome::Refused(why) => Err(Error::invalid(why)),
+            Outcome::Unknown => Err(self.outcome_unknown()),
+        }
     }
 
     /// Sees to it that the commit is proposed: at once by a caller who is alone, by the committer's task where many come
     /// together, because what they commit can share an entry.
-    fn begin(
-        self: &Arc<Self>,
-        commit: Commit,
-        place: &mut Place<'_>,
-        cx: &Context<'_>,
-    ) -> Poll<Result<SequenceNumber>> {
+    fn begin(self: &Arc<Self>, commit: Commit, place: &mut Place<'_>, cx: &Context<'_>) -> Poll<Result<Outcome>> {
         let (key, next) = self.enqueue(commit, cx)?;
         place.key = Some(key);
         match (next, self.raft.get()) {
             (Next::Propose, Some(raft)) => {
                 self.bundle.run_after(|| self.propose(raft));
                 // In memory it may have happened by now.
-                place.poll(cx)
+                place.poll(cx).map(Ok)
             }
             (Next::Propose, None) => {
                 self.wake.notify_one();
-                place.poll(cx)
+                place.poll(cx).map(Ok)
             }
             (Next::Wake, _) => {
                 self.wake.notify_one();
@@ -254,10 +254,10 @@ impl Committer {
             shared.open = None;
             shared.hint = hint;
             while let Some(key) = shared.waiting.drop_first() {
-                wakers.extend(shared.answers.give(key, Err(self.not_primary(hint))));
+                wakers.extend(shared.answers.give(key, Outcome::NotPrimary(hint)));
             }
             for key in shared.flights.values_mut().flat_map(|flight| flight.callers.drain(..)) {
-                wakers.extend(shared.answers.give(key, Err(self.outcome_unknown())));
+                wakers.extend(shared.answers.give(key, Outcome::Unknown));
             }
         }
         wakers.into_iter().for_each(Waker::wake);
@@ -384,7 +384,7 @@ impl Committer {
             }
             let mut wakers = Vec::with_capacity(flight.callers.len());
             for (position, key) in flight.callers.into_iter().enumerate() {
-                wakers.extend(shared.answers.give(key, self.outcome(result.as_ref(), position)));
+                wakers.extend(shared.answers.give(key, outcome(result.as_ref(), position)));
             }
             shared.waiting.tidy();
             let more_waits = !shared.waiting.is_empty() && !std::mem::replace(&mut shared.is_called, true);
@@ -396,21 +396,6 @@ impl Committer {
         }
         if settled {
             self.settled.notify_one();
-        }
-    }
-
-    /// What came of the commit at a place in an entry.
-    fn outcome(&self, result: Option<&WriteResult>, position: usize) -> Result<SequenceNumber> {
-        match result {
-            Some(Ok(response)) if response.data.accepted => {
-                let number = sequence_number(response.data.index, position);
-                response.data.refused.get(&number).map_or(Ok(number), |why| Err(Error::invalid(why.clone())))
-            }
-            Some(Ok(_)) => Err(self.not_primary(None)),
-            Some(Err(ClientWriteError::ForwardToLeader(forward))) => {
-                Err(self.not_primary(forward.leader_node.map(|member| member.node)))
-            }
-            Some(Err(_)) | None => Err(self.outcome_unknown()),
         }
     }
 
@@ -427,6 +412,22 @@ impl Committer {
                 self.set
             ),
         )
+    }
+}
+
+/// What came of the commit at a place in an entry.
+fn outcome(result: Option<&WriteResult>, position: usize) -> Outcome {
+    match result {
+        Some(Ok(response)) if response.data.accepted => {
+            let number = sequence_number(response.data.index, position);
+            let why = response.data.refused.get(&number);
+            why.map_or(Outcome::Committed(number), |why| Outcome::Refused(why.as_str().into()))
+        }
+        Some(Ok(_)) => Outcome::NotPrimary(None),
+        Some(Err(ClientWriteError::ForwardToLeader(forward))) => {
+            Outcome::NotPrimary(forward.leader_node.map(|member| member.node))
+        }
+        Some(Err(_)) | None => Outcome::Unknown,
     }
 }
 
@@ -460,7 +461,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    fn poll(&mut self, cx: &Context<'_>) -> Poll<Result<SequenceNumber>> {
+    fn poll(&mut self, cx: &Context<'_>) -> Poll<Outcome> {
         let Some(key) = self.key else { return Poll::Pending };
         // Bound first, so that a waker that is replaced is dropped when others can come in again: it may drop a task that has
         // a place itself.

@@ -19,6 +19,7 @@ mod options;
 mod partition;
 mod replica;
 mod standing;
+mod unfinished;
 
 mod command;
 mod committer;
@@ -31,6 +32,7 @@ mod progress;
 mod log_storage;
 mod state_machine;
 
+mod admission;
 mod in_process;
 mod message;
 mod network;

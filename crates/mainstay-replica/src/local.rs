@@ -70,9 +70,13 @@ impl LocalSet {
         &self.claims
     }
 
-    /// The epoch, which never ends as long as there is this set.
-    pub(crate) fn epoch(&self) -> Epoch {
-        EPOCH
+    /// The epoch, which ends with the set.
+    ///
+    /// # Errors
+    /// `NotPrimary` after the set has stopped.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<Epoch> {
+        if self.stopped.load(Ordering::Acquire) { Err(not_primary(self.id, None)) } else { Ok(EPOCH) }
     }
 
     /// How many commits there were.
@@ -93,14 +97,14 @@ impl LocalSet {
         self.standing.subscribe()
     }
 
-    /// Applies batches as one, and what keeps objects behind them. `bare` is the partition that it is of, if it comes without
-    /// notes and must not if they are [wanted](LocalSet::want_notes).
+    /// Applies batches as one, and what keeps objects behind them. `bare` are the partitions of which it comes without
+    /// notes, and must not if they are [wanted](LocalSet::want_notes).
     pub(crate) fn commit(
         &self,
         batches: &[WriteBatch],
         objects: ObjectPuts,
         epoch: Option<Epoch>,
-        bare: Option<PartitionId>,
+        bare: &[PartitionId],
     ) -> Result<SequenceNumber> {
         let bytes = batches.iter().map(WriteBatch::bytes).sum::<usize>();
         self.admit(epoch.unwrap_or(EPOCH), bytes + objects.iter().map(object_put_bytes).sum::<usize>())?;
@@ -123,7 +127,7 @@ impl LocalSet {
         self.admit(epoch, object_put_bytes(&put))?;
         let mut kept = None;
         let first = |number, put: &ObjectPut| {
-            kept = self.keep(number, Some(partition), &[], std::slice::from_ref(put))?;
+            kept = self.keep(number, &[partition], &[], std::slice::from_ref(put))?;
             Ok(())
         };
         let number = self.store.append_object(put, first)?;
@@ -131,9 +135,10 @@ impl LocalSet {
         Ok(SequenceNumber(number))
     }
 
-    /// Refuses a commit of another epoch, or one that is too large.
+    /// Refuses a commit after the set has stopped, one of another epoch, or one that is too large.
     #[inline]
     fn admit(&self, epoch: Epoch, bytes: usize) -> Result<()> {
+        self.check_running()?;
         if epoch != EPOCH {
             return Err(not_primary(self.id, self.standing().primary));
         }
@@ -149,7 +154,7 @@ impl LocalSet {
     fn keep(
         &self,
         number: u64,
-        bare: Option<PartitionId>,
+        bare: &[PartitionId],
         batches: &[WriteBatch],
         objects: &[ObjectPut],
     ) -> Result<Option<Vec<Kept>>> {
@@ -158,7 +163,7 @@ impl LocalSet {
         }
         let mut history = self.history.lock();
         let Some(history) = history.as_mut() else { return Ok(None) };
-        if let Some(partition) = bare.filter(|partition| history.wants_notes(*partition)) {
+        if let Some(partition) = bare.iter().find(|partition| history.wants_notes(**partition)) {
             return Err(Error::new(
                 ErrorKind::Retry,
                 format!("somebody who follows partition {partition} wants notes: commit it again with them"),
@@ -243,13 +248,15 @@ impl LocalSet {
         kept.into_iter().map(|kept| Ok((kept.number, kept.into_batches()?))).collect()
     }
 
-    /// Ends those who follow: the node stops.
+    /// Ends the role, commits and those who follow: the node stops.
     pub(crate) fn stop(&self) {
-        self.stopped.store(true, Ordering::SeqCst);
+        self.stopped.store(true, Ordering::Release);
+        self.standing.send_replace(Standing { role: Role::Secondary, primary: None, ..self.standing() });
         self.wake.notify_waiters();
     }
 
+    #[inline]
     fn check_running(&self) -> Result<()> {
-        if self.stopped.load(Ordering::SeqCst) { Err(stopped(self.id, "it was shut down")) } else { Ok(()) }
+        if self.stopped.load(Ordering::Acquire) { Err(stopped(self.id, "it was shut down")) } else { Ok(()) }
     }
 }

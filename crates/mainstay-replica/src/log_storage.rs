@@ -19,7 +19,8 @@ const READ_BYTES_MAX: usize = 4 << 20;
 /// How many bytes of entries go to the log as one batch, unless a single entry is longer.
 const BATCH_BYTES_MAX: usize = 8 << 20;
 
-/// What an entry has beside the bytes of its commits, at most: heads, and the lengths of up to 65,536 commits.
+/// What an entry has beside the bytes of its commits, at most: heads, and the lengths of up to 65,536 commits, or of as many
+/// batches of one.
 const ENTRY_OVERHEAD_BYTES_MAX: usize = 1 << 20;
 
 /// The largest batch that goes to the node log, if the commits of an entry have so many bytes at most.

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::committer::not_primary;
 use crate::message::{Envelope, Request, Response};
-use crate::raft::{Member, Types};
+use crate::raft::{LogId, Member, Types};
 use crate::replica::{Identity, Replica, Status};
 use crate::standing::Role;
 
@@ -89,7 +89,7 @@ impl Replica {
             if status.failure.is_some() || self.inner.scope.is_stopped() {
                 return Err(self.stopped());
             }
-            if status.voters.contains_key(&replica) {
+            if self.is_voter_for_good(replica, node) {
                 return Ok(());
             }
             if std::mem::replace(&mut received, self.inner.receiver.received()) != received {
@@ -153,7 +153,7 @@ impl Replica {
     /// replica has not caught up after a minute (it goes on learning, and does not vote: call again);
     /// `OutcomeUnknown` if the others did not confirm the change in time.
     pub async fn add_member(&self, replica: ReplicaId, node: NodeId) -> Result<()> {
-        if self.status().voters.get(&replica) == Some(&node) && self.rivals(replica, node).is_empty() {
+        if self.is_voter_for_good(replica, node) {
             return Ok(());
         }
         let this = self.clone();
@@ -162,7 +162,7 @@ impl Replica {
         let this = self.clone();
         self.change(async move {
             let rivals = this.rivals(replica, node);
-            let voters = this.status().voters.into_keys().filter(|voter| !rivals.contains(voter));
+            let voters = this.voters_to_be().into_iter().filter(|voter| !rivals.contains(voter));
             let voters: BTreeSet<u64> = voters.chain([replica]).map(|id| id.0).collect();
             this.change_members(ChangeMembers::ReplaceAllVoters(voters)).await
         })
@@ -187,7 +187,7 @@ impl Replica {
         let this = self.clone();
         self.change(async move {
             let status = this.status();
-            if status.voters.keys().eq([&replica]) {
+            if this.voters_to_be().iter().eq([&replica]) {
                 return Err(Error::invalid(format!(
                     "replica {replica} is the last of set {}: add another before you remove it",
                     this.inner.identity.set
@@ -288,7 +288,7 @@ impl Replica {
     }
 
     /// Carries out a change of members, alone and to its end even if the caller goes away.
-    async fn change(&self, step: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
+    pub(crate) async fn change(&self, step: impl Future<Output = Result<()>> + Send + 'static) -> Result<()> {
         let this = self.clone();
         let set = self.inner.identity.set;
         let changed = self.inner.scope.spawn(async move {
@@ -313,9 +313,24 @@ impl Replica {
         }
     }
 
-    async fn change_members(&self, change: ChangeMembers<u64, Member>) -> Result<()> {
-        let changed = self.inner.raft.change_membership(change, false).await;
-        changed.map(drop).map_err(|error| self.membership_error(error))
+    pub(crate) async fn change_members(&self, change: ChangeMembers<u64, Member>) -> Result<()> {
+        let before = self.membership_id().await?;
+        match self.inner.raft.change_membership(change, false).await {
+            Ok(_) => Ok(()),
+            // Only the second step was refused: the first is in force, and the next primary goes on from there.
+            Err(RaftError::APIError(lost @ ClientWriteError::ForwardToLeader(_)))
+                if self.membership_id().await? != before =>
+            {
+                Err(self.change_unknown().with_source(lost))
+            }
+            Err(error) => Err(self.membership_error(error)),
+        }
+    }
+
+    /// The entry that the members in force come from.
+    async fn membership_id(&self) -> Result<Option<LogId>> {
+        let id = self.inner.raft.with_raft_state(|state| *state.membership_state.effective().log_id()).await;
+        id.map_err(|fatal| self.stopped().with_source(fatal))
     }
 
     fn membership_error(&self, error: RaftError<Types, ClientWriteError<Types>>) -> Error {
@@ -324,19 +339,25 @@ impl Replica {
             RaftError::APIError(ClientWriteError::ForwardToLeader(forward)) => {
                 not_primary(set, forward.leader_node.map(|member| member.node))
             }
-            RaftError::APIError(lost @ ClientWriteError::LogEntryDiscarded(_)) => Error::new(
-                ErrorKind::OutcomeUnknown,
-                format!(
-                    "this node stopped being primary of set {set} while its members were changed: the change may or may \
-                     not have happened; look at the members before you try again"
-                ),
-            )
-            .with_source(lost),
+            RaftError::APIError(lost @ ClientWriteError::LogEntryDiscarded(_)) => {
+                self.change_unknown().with_source(lost)
+            }
             RaftError::APIError(other) => {
                 Error::new(ErrorKind::Retry, format!("the members of set {set} cannot be changed at the moment: retry"))
                     .with_source(other)
             }
             RaftError::Fatal(fatal) => self.stopped().with_source(fatal),
         }
+    }
+
+    fn change_unknown(&self) -> Error {
+        Error::new(
+            ErrorKind::OutcomeUnknown,
+            format!(
+                "this node stopped being primary of set {} while its members were changed: the change may or may not \
+                 happen; look at the members before you try again",
+                self.inner.identity.set
+            ),
+        )
     }
 }

@@ -3,14 +3,14 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::{Buf as _, Bytes};
-use mainstay_core::{Epoch, Error, Level, PartitionId, Result, SequenceNumber, SetId};
+use mainstay_core::{Epoch, Error, ErrorKind, Level, PartitionId, Result, SequenceNumber, SetId};
 use mainstay_store::state::{Held, Key, KeyRange, Mark, Object, Order, Scan, StateSnapshot, StateStore, WriteBatch};
 use smallvec::smallvec;
 use tokio::sync::watch;
 
 use crate::changes::Changes;
 use crate::claim::Claim;
-use crate::command::last_sequence_number;
+use crate::command::{BATCHES_PER_COMMIT_MAX, last_sequence_number};
 use crate::committer::Commit;
 use crate::local::LocalSet;
 use crate::object_put::{ObjectPuts, object_put_bytes};
@@ -237,7 +237,8 @@ impl Partition {
         self.owns(&batch)?;
         match &self.backing {
             Backing::Local(local) => {
-                local.commit(batch.writes.as_slice(), batch.objects, batch.epoch, batch.is_bare.then_some(self.id))
+                let bare = batch.is_bare.then_some(self.id);
+                local.commit(batch.writes.as_slice(), batch.objects, batch.epoch, bare.as_slice())
             }
             Backing::Replicated(_) => Err(self.takes_time()),
         }
@@ -279,6 +280,10 @@ impl Partition {
         if batches.is_empty() {
             return Err(Error::invalid("there is nothing to commit: give at least one batch"));
         }
+        if batches.len() > BATCHES_PER_COMMIT_MAX {
+            let text = format!("{} batches exceed the {BATCHES_PER_COMMIT_MAX} of a commit: split it", batches.len());
+            return Err(Error::new(ErrorKind::TooLarge, text));
+        }
         let epochs = batches.iter().filter_map(|batch| batch.epoch);
         let epoch = epochs.clone().max();
         if epochs.min() != epoch {
@@ -287,11 +292,12 @@ impl Partition {
         match &self.backing {
             Backing::Local(local) => {
                 let (mut writes, mut objects) = (Vec::with_capacity(batches.len()), ObjectPuts::new());
+                let bare: Vec<PartitionId> = batches.iter().filter(|b| b.is_bare).map(|b| b.partition).collect();
                 for batch in batches {
                     objects.extend(batch.objects);
                     writes.extend(batch.writes);
                 }
-                local.commit(&writes, objects, epoch, None)
+                local.commit(&writes, objects, epoch, &bare)
             }
             Backing::Replicated(replica) => {
                 let batches = batches.into_iter().map(Batch::into_writes).collect();
@@ -338,7 +344,10 @@ impl Partition {
     /// `NotPrimary` without role or lease.
     pub fn held(&self, key: &[u8]) -> Result<Option<Held>> {
         match &self.backing {
-            Backing::Local(local) => Ok(with_full_key(self.id, key, |full| local.store().held(full))),
+            Backing::Local(local) => {
+                local.check()?;
+                Ok(with_full_key(self.id, key, |full| local.store().held(full)))
+            }
             Backing::Replicated(_) => Ok(self.get(key)?.map(Held::Bytes)),
         }
     }
@@ -404,7 +413,7 @@ impl Partition {
     pub fn check(&self) -> Result<Epoch> {
         match &self.backing {
             Backing::Replicated(replica) => replica.inner.keeper.check(),
-            Backing::Local(local) => Ok(local.epoch()),
+            Backing::Local(local) => local.check(),
         }
     }
 

@@ -45,6 +45,10 @@ pub(crate) type StoredMembership = openraft::type_config::alias::StoredMembershi
 pub(crate) type SnapshotMeta = openraft::type_config::alias::SnapshotMetaOf<Types>;
 pub(crate) type WriteResult = openraft::raft::ClientWriteResult<Types>;
 
+/// A value of openraft's that can be looked at and waited for.
+pub(crate) type Watched<T> =
+    <<ReplicaRuntime as openraft::AsyncRuntime>::Watch as openraft::async_runtime::watch::Watch>::Receiver<T>;
+
 pub(crate) fn vote(term: u64, node: u64, committed: bool) -> Vote {
     if committed { Vote::new_committed(term, node) } else { Vote::new(term, node) }
 }

@@ -9,21 +9,24 @@ use mainstay_core::{Error, ErrorKind, Result, task, time};
 use mainstay_store::state::{Import, StateStore};
 use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::errors::RaftError;
+use openraft::metrics::RaftDataMetrics;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, VoteResponse};
 use openraft::storage::Snapshot;
 use tokio::sync::Mutex;
 
+use crate::admission;
 use crate::bundle::Bundle;
 use crate::growth::Growth;
 use crate::message::{Request, Response};
 use crate::options::ReplicaOptions;
-use crate::raft::{Raft, SnapshotMeta, Types, Vote};
+use crate::raft::{Raft, SnapshotMeta, Types, Vote, Watched};
 use crate::replica::{Identity, SNAPSHOT_CHUNK_TIMEOUT};
 use crate::state_machine::{Position, SnapshotData};
 
 /// Answers what other replicas of the set ask.
 pub(crate) struct Receiver {
     identity: Identity,
+    data: Watched<RaftDataMetrics<Types>>,
     raft: Raft,
     bundle: Bundle,
     store: Arc<dyn StateStore>,
@@ -74,6 +77,7 @@ impl Receiver {
         let pause = if fresh { time::Duration::ZERO } else { timing.election_timeout_max };
         Self {
             identity,
+            data: raft.data_metrics(),
             raft,
             bundle,
             store,
@@ -100,6 +104,10 @@ impl Receiver {
     }
 
     pub(crate) async fn handle(&self, request: Request) -> Response {
+        let committed = self.data.borrow_watched().local_committed;
+        if let Err(error) = admission::check(self.identity.replica, &request, committed) {
+            return failed(&error);
+        }
         if matches!(request, Request::Append(_) | Request::SnapshotChunk { .. }) {
             self.received.fetch_add(1, Ordering::Relaxed);
         }

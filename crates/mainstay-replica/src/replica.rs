@@ -26,6 +26,7 @@ use crate::receiver::Receiver;
 use crate::standing::{Keeper, Standing};
 use crate::state_machine::StateMachine;
 use crate::transport::Transport;
+use crate::unfinished::finish_changes;
 
 /// How long one piece of a state may take to be sent and taken in.
 pub(crate) const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(30);
@@ -211,6 +212,7 @@ impl Replica {
         inner.scope.spawn(inner.committer.clone().run(inner.raft.clone()));
         inner.scope.spawn(inner.keeper.clone().run(inner.raft.clone()));
         inner.scope.spawn(housekeep(Arc::downgrade(inner)));
+        inner.scope.spawn(finish_changes(Arc::downgrade(inner)));
     }
 
     /// A replica that restarts has forgotten which primary it acknowledged last. It keeps out of elections until every
@@ -260,7 +262,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Hands the role of primary to another voter and waits until this one is not primary any more.
+    /// Hands the role of primary to another voter and waits until this one has heard that another is primary.
     ///
     /// # Errors
     /// `NotPrimary` elsewhere than on the primary, `NotFound` for a replica that does not vote, `Timeout` if no
@@ -283,7 +285,9 @@ impl Replica {
         });
         told.await.unwrap_or_else(|_| Err(self.stopped()))?;
         let mut watch = self.watch();
-        let moved = watch.wait_for(|standing| standing.epoch > epoch);
+        let me = self.inner.identity.node;
+        let moved =
+            watch.wait_for(|standing| standing.epoch > epoch && standing.primary.is_some_and(|node| node != me));
         match time::timeout(HAND_OVER_TIMEOUT, moved).await {
             Ok(_) => Ok(()),
             Err(_) => Err(Error::new(
@@ -329,6 +333,8 @@ impl Replica {
 
     /// What this replica is and knows.
     pub fn status(&self) -> Status {
+        // First, because it looks at the same metrics, which must not be borrowed twice.
+        let failure = self.inner.keeper.failure();
         let metrics = self.inner.raft.metrics();
         let metrics = metrics.borrow_watched();
         let membership = metrics.membership_config.membership();
@@ -345,7 +351,7 @@ impl Replica {
             log_next: metrics.last_log_index.map_or(0, |index| index + 1),
             log_first: metrics.purged.map_or(0, |id| id.index + 1),
             applied_next: metrics.last_applied.map_or(0, |id| id.index + 1),
-            failure: metrics.running_state.as_ref().err().map(ToString::to_string),
+            failure,
         }
     }
 

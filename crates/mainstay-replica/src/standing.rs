@@ -1,8 +1,9 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use mainstay_core::{Epoch, Error, NodeId, Result, SetId, time};
 use openraft::async_runtime::watch::WatchReceiver as _;
+use openraft::errors::Fatal;
 use openraft::{Instant as _, ServerState};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -10,16 +11,16 @@ use tokio::sync::{Notify, watch};
 use crate::committer::{Committer, not_primary};
 use crate::options::Timing;
 use crate::progress::Progress;
-use crate::raft::{Raft, Types};
+use crate::raft::{Raft, Types, Watched};
 
 /// What a replica may do at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
     /// Primary or secondary.
     pub role: Role,
-    /// The epoch of the primary that is known of. It never goes back.
+    /// The newest epoch that is known of, whether it has a primary or not yet. It never goes back.
     pub epoch: Epoch,
-    /// The node of the primary, where known.
+    /// The node of the primary, where known. Never this one unless the role says so.
     pub primary: Option<NodeId>,
 }
 
@@ -38,8 +39,6 @@ impl Standing {
         Self { role: Role::Secondary, epoch: Epoch(0), primary: None }
     }
 }
-
-type Watched<T> = <<crate::runtime::ReplicaRuntime as openraft::AsyncRuntime>::Watch as openraft::async_runtime::watch::Watch>::Receiver<T>;
 
 /// The lease of a replica that has nobody to lose it to.
 const FOR_EVER: time::Duration = time::Duration::from_secs(365 * 24 * 3_600);
@@ -61,6 +60,8 @@ pub(crate) struct Keeper {
     standing: watch::Sender<Standing>,
     /// The last epoch in which this replica must not be primary (any more): it has handed it over.
     stepped_back: AtomicU64,
+    /// What openraft has panicked with, if it has.
+    panic: OnceLock<String>,
     nudge: Notify,
     turn: Mutex<()>,
 }
@@ -84,6 +85,7 @@ impl Keeper {
             progress,
             standing: watch::Sender::new(Standing::unknown()),
             stepped_back: AtomicU64::new(0),
+            panic: OnceLock::new(),
             nudge: Notify::new(),
             turn: Mutex::new(()),
         }
@@ -129,13 +131,16 @@ impl Keeper {
         !config.is_empty() && config.iter().all(|voters| voters.len() == 1 && voters.contains(&self.me))
     }
 
+    /// Why the replica has stopped, if it did so by itself.
+    pub(crate) fn failure(&self) -> Option<String> {
+        let told = self.all.borrow_watched().running_state.as_ref().err().map(ToString::to_string);
+        told.or_else(|| self.panic.get().cloned())
+    }
+
     /// Gives the role up because the replica has stopped: from now on nothing is served.
     pub(crate) fn retire(&self) {
         self.stepped_back.store(u64::MAX, Ordering::SeqCst);
-        let why = match &self.all.borrow_watched().running_state {
-            Err(fatal) => fatal.to_string(),
-            Ok(()) => "it was shut down".to_owned(),
-        };
+        let why = self.failure().unwrap_or_else(|| "it was shut down".to_owned());
         let _turn = self.turn.lock();
         self.publish(Standing { role: Role::Secondary, primary: None, ..self.standing() });
         self.progress.stop(&why);
@@ -163,7 +168,8 @@ impl Keeper {
         };
         let current = self.standing();
         let epoch = Epoch(term).max(current.epoch);
-        let secondary = Standing { role: Role::Secondary, epoch, primary };
+        // Who leads and may not serve has nobody to send a caller to: it is not the primary, and knows of no other.
+        let secondary = Standing { role: Role::Secondary, epoch, primary: primary.filter(|_| !leads) };
         if !leads || epoch != Epoch(term) || term <= self.stepped_back.load(Ordering::SeqCst) {
             return (secondary, None);
         }
@@ -197,7 +203,8 @@ impl Keeper {
             // The role is gone before anybody hears that an outcome is unknown: who read here in between would keep a value
             // from before a commit that may yet happen, in an epoch that may yet go on.
             if was.is_some() {
-                self.standing.send_replace(Standing { role: Role::Secondary, ..next });
+                let primary = next.primary.filter(|_| is.is_none());
+                self.standing.send_replace(Standing { role: Role::Secondary, primary, ..next });
             }
             self.committer.close(next.primary);
             if let Some(epoch) = is {
@@ -235,6 +242,10 @@ impl Keeper {
                 changed = data.changed(), if waiting_to_lead => if changed.is_err() { break },
                 () = expiry => {}
             }
+        }
+        // Openraft tells of everything that ends it, except of a panic.
+        if let Err(fatal @ Fatal::Panicked) = raft.with_raft_state(|_| ()).await {
+            let _ = self.panic.set(fatal.to_string());
         }
         self.retire();
     }

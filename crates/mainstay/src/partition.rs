@@ -1,7 +1,7 @@
 //! Partitions: ordered keys and values whose changes are atomic, replicated and durable.
 //!
-//! This is the ground that collections and actors will stand on, shown for those who want to try it today. How a
-//! [`Host`] is started will change when there are nodes and clusters; what a [`Partition`] does will not.
+//! This is the ground that collections and actors stand on, for those who want to build something else on it. A
+//! [`Node`](crate::Node) opens a [`Host`] by itself; here it is opened by hand, on a network within the process.
 //!
 //! ```
 //! use std::sync::Arc;

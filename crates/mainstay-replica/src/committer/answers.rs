@@ -1,6 +1,6 @@
 use std::task::{Context, Poll, Waker};
 
-use mainstay_core::{Result, SequenceNumber};
+use mainstay_core::{NodeId, SequenceNumber};
 use slab::Slab;
 
 /// Finds the answer of one caller.
@@ -15,11 +15,23 @@ pub(super) struct Answers {
     places: Slab<Answer>,
 }
 
+/// What came of a commit. Whoever hears it makes an error of it: many are told at a time, while others wait for them to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Committed(SequenceNumber),
+    /// Nothing was changed, and where the primary may be.
+    NotPrimary(Option<NodeId>),
+    /// It cannot be applied, and why.
+    Refused(Box<str>),
+    /// It may or may not have happened.
+    Unknown,
+}
+
 #[derive(Debug)]
 enum Answer {
     /// Nothing is known yet.
     Awaited(Option<Waker>),
-    Given(Result<SequenceNumber>),
+    Given(Outcome),
     /// The caller went away.
     Unwanted,
 }
@@ -32,7 +44,7 @@ impl Answers {
 
     /// Answers whoever waits at a place, and returns who is to be woken for it.
     #[must_use]
-    pub(super) fn give(&mut self, key: AnswerKey, outcome: Result<SequenceNumber>) -> Option<Waker> {
+    pub(super) fn give(&mut self, key: AnswerKey, outcome: Outcome) -> Option<Waker> {
         match self.places.get_mut(key)? {
             Answer::Awaited(waker) => {
                 let waker = waker.take();
@@ -48,12 +60,12 @@ impl Answers {
     }
 
     /// Takes the answer from its place, which is free then; or notes who is to be woken for it, and returns who was before.
-    pub(super) fn poll(&mut self, key: AnswerKey, cx: &Context<'_>) -> (Poll<Result<SequenceNumber>>, Option<Waker>) {
+    pub(super) fn poll(&mut self, key: AnswerKey, cx: &Context<'_>) -> (Poll<Outcome>, Option<Waker>) {
         match self.places.get_mut(key) {
             Some(Answer::Awaited(Some(waker))) if waker.will_wake(cx.waker()) => (Poll::Pending, None),
             Some(Answer::Awaited(waker)) => (Poll::Pending, waker.replace(cx.waker().clone())),
             Some(Answer::Given(outcome)) => {
-                let outcome = std::mem::replace(outcome, Ok(SequenceNumber(0)));
+                let outcome = std::mem::replace(outcome, Outcome::Unknown);
                 self.free(key);
                 (Poll::Ready(outcome), None)
             }
@@ -102,6 +114,10 @@ impl Answers {
 mod tests {
     use super::*;
 
+    fn committed(number: u64) -> Outcome {
+        Outcome::Committed(SequenceNumber(number))
+    }
+
     fn waiting(answers: &mut Answers) -> AnswerKey {
         let key = answers.admit(None);
         assert!(answers.poll(key, &Context::from_waker(Waker::noop())).0.is_pending());
@@ -112,10 +128,10 @@ mod tests {
     fn an_answer_is_heard_once_and_the_first_one_counts() {
         let mut answers = Answers::default();
         let key = waiting(&mut answers);
-        assert!(answers.give(key, Ok(SequenceNumber(7))).is_some(), "somebody is to be woken");
-        assert!(answers.give(key, Ok(SequenceNumber(8))).is_none());
+        assert!(answers.give(key, committed(7)).is_some(), "somebody is to be woken");
+        assert!(answers.give(key, committed(8)).is_none());
         let (answer, _) = answers.poll(key, &Context::from_waker(Waker::noop()));
-        assert!(matches!(answer, Poll::Ready(Ok(SequenceNumber(7)))));
+        assert_eq!(answer, Poll::Ready(committed(7)));
         assert!(answers.places.is_empty());
     }
 
@@ -124,8 +140,8 @@ mod tests {
         let mut answers = Answers::default();
         let [before, in_flight, answered] = [(); 3].map(|()| waiting(&mut answers));
         assert!(answers.leave(before).is_some() && answers.is_left(before));
-        assert!(answers.leave(in_flight).is_some() && answers.give(in_flight, Ok(SequenceNumber(1))).is_none());
-        assert!(answers.give(answered, Ok(SequenceNumber(2))).is_some() && answers.leave(answered).is_none());
+        assert!(answers.leave(in_flight).is_some() && answers.give(in_flight, committed(1)).is_none());
+        assert!(answers.give(answered, committed(2)).is_some() && answers.leave(answered).is_none());
         assert!(answers.places.is_empty());
         let stays = waiting(&mut answers);
         assert!(!answers.is_left(stays));

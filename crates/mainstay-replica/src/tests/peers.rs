@@ -171,6 +171,10 @@ async fn whatever_a_peer_sends_is_answered() {
             let answer = time::timeout(Duration::from_secs(60), replica.receive(request)).await;
             let answer = answer.unwrap_or_else(|_| panic!("seed {seed}, message {number}: no answer"));
             Response::decode(answer).unwrap_or_else(|error| panic!("seed {seed}, message {number}: {error}"));
+            // A panic of openraft is caught where it runs: nobody hears of it who does not ask.
+            let lives = replica.inner.raft.with_raft_state(|_| ()).await;
+            assert!(lives.is_ok(), "seed {seed}, message {number}: {lives:?}");
+            assert_eq!(replica.status().failure, None, "seed {seed}, message {number}");
         }
         replica.kill();
     }

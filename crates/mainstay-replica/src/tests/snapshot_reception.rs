@@ -14,7 +14,7 @@ use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore
 use crate::in_process::InProcessNetwork;
 use crate::message::{Envelope, Request, Response};
 use crate::options::ReplicaOptions;
-use crate::raft::{SnapshotMeta, log_id, vote};
+use crate::raft::{SnapshotMeta, Vote, log_id, vote};
 use crate::replica::{Identity, Replica};
 use crate::standing::Role;
 use crate::state_machine::Position;
@@ -53,14 +53,17 @@ async fn ask(replica: &Replica, request: Request) -> Response {
 
 /// Sends a stream as a peer that leads in a high epoch; true if it was put in force.
 async fn send(replica: &Replica, transfer: u64, chunks: &[Bytes], meta: &SnapshotMeta) -> bool {
+    send_as(replica, transfer, chunks, meta, vote(50, 1, true)).await
+}
+
+async fn send_as(replica: &Replica, transfer: u64, chunks: &[Bytes], meta: &SnapshotMeta, vote: Vote) -> bool {
     for (number, chunk) in (0..).zip(chunks) {
         let piece = Request::SnapshotChunk { transfer, number, chunk: chunk.clone() };
         if !matches!(ask(replica, piece).await, Response::Done) {
             return false;
         }
     }
-    let end =
-        Request::SnapshotEnd { transfer, chunks: chunks.len() as u64, vote: vote(50, 1, true), meta: meta.clone() };
+    let end = Request::SnapshotEnd { transfer, chunks: chunks.len() as u64, vote, meta: meta.clone() };
     matches!(ask(replica, end).await, Response::Snapshot(_))
 }
 
@@ -84,10 +87,14 @@ async fn bad_states_are_refused_and_a_good_one_is_taken(store: Arc<dyn StateStor
     for (transfer, lie) in (4..).zip(lies) {
         assert!(!send(&replica, transfer, &chunks, &lie).await, "announced as {lie:?}");
     }
+    for (transfer, sender) in (7..).zip([vote(0, 1, true), vote(50, 1, false), vote(50, 2, true)]) {
+        assert!(!send_as(&replica, transfer, &chunks, &meta, sender).await, "of one who cannot have sent it: {sender}");
+    }
+    assert!(replica.inner.raft.with_raft_state(|_| ()).await.is_ok(), "openraft goes on");
     assert_eq!(replica.status().failure, None, "the replica goes on");
     assert_eq!(replica.store().mark(), before, "nothing was changed");
 
-    assert!(send(&replica, 9, &chunks, &meta).await);
+    assert!(send(&replica, 20, &chunks, &meta).await);
     assert_eq!(Position::from_mark(&replica.store().mark()).unwrap().meta(), meta);
     let again: Vec<Bytes> = replica.store().snapshot().unwrap().export().unwrap().map(Result::unwrap).collect();
     assert!(again == chunks);

@@ -175,6 +175,49 @@ async fn a_change_of_members_is_finished_although_its_caller_went_away() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_of_members_is_finished_by_the_next_primary() {
+    let mut cluster = Cluster::founded(3, ReplicaOptions::default()).await;
+    let old = cluster.primary().await;
+    put(&partition(&old), "a", "1").await.unwrap();
+    cluster.converged().await;
+    let mut others = cluster.members.keys().copied().filter(|node| *node != old.status().identity.node);
+    let (heir, lost) = (others.next().unwrap(), others.next().unwrap());
+    drop(cluster.kill(lost));
+    cluster.start(lost, ReplicaId(1_000)).await;
+    let delay = Duration::from_millis(20);
+    cluster.network.set_troubles(Troubles { delay_min: delay, delay_max: delay, ..Troubles::default() });
+    let (adding, old_id) = (old.clone(), ReplicaId(lost.0));
+    let adding = mainstay_core::task::spawn(async move { adding.add_member(ReplicaId(1_000), lost).await });
+    // The first step is taken, the second is not: then the role moves on.
+    let between = async {
+        let both = |voters: &std::collections::BTreeMap<ReplicaId, NodeId>| {
+            voters.contains_key(&old_id) && voters.contains_key(&ReplicaId(1_000))
+        };
+        while !both(&cluster.replica(heir.0).status().voters) {
+            time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(30), between).await.unwrap();
+    old.hand_over(ReplicaId(heir.0)).await.unwrap();
+    let interrupted = adding.await.unwrap().unwrap_err();
+    assert_eq!(interrupted.kind(), ErrorKind::OutcomeUnknown, "the first step is in force: {interrupted}");
+
+    let new = cluster.primary().await;
+    assert_eq!(new.status().identity.node, heir);
+    // Nobody asks the new primary for anything.
+    let finished = async {
+        while new.status().voters.contains_key(&old_id) {
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(30), finished).await.expect("one that is gone must not be needed for ever");
+    assert!(new.status().voters.contains_key(&ReplicaId(1_000)));
+    // What is left works without the old primary.
+    cluster.kill(old.status().identity.node);
+    put(&partition(&new), "a", "2").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn joining_where_nobody_answers_ends_with_an_error() {
     let mut cluster = Cluster::new(ReplicaOptions::default());
     cluster.start(NodeId(1), ReplicaId(1)).await;

@@ -299,6 +299,13 @@ async fn nothing_comes_without_notes_after_they_are_wanted() {
     for refused in [commit(&partition, true).unwrap_err(), put(&partition).unwrap_err()] {
         assert_eq!(refused.kind(), ErrorKind::Retry, "{refused}");
     }
+    let together = [&other, &partition].map(|partition| {
+        let mut batch = partition.batch();
+        batch.put(b"key", b"2").without_notes();
+        batch
+    });
+    let refused = partition.commit_together(together.into()).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Retry, "{refused}");
     // Nobody wants them of the other one, and what was refused is not there.
     let others = [commit(&other, true).unwrap(), put(&other).unwrap()];
     assert_eq!(others, [1, 2].map(|more| SequenceNumber(last.0 + more)));

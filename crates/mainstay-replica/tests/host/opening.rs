@@ -48,6 +48,51 @@ async fn all_levels_through_the_same_handle_and_partitions_by_id() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_host_that_was_stopped_serves_nothing_on_any_level() {
+    let nodes = Nodes::default();
+    let process = founded(&nodes, &SimDisk::new(1), options(1)).await;
+    let partitions = LEVELS.map(|level| process.host.partition(level, PartitionId(1)));
+    for partition in &partitions {
+        put(partition, "k", "v").await.unwrap();
+    }
+    process.host.stop().await;
+    for (level, partition) in LEVELS.into_iter().zip(&partitions) {
+        assert_eq!(put(partition, "k", "lost").await.unwrap_err().kind(), ErrorKind::Fatal, "{level}");
+        let not_primary = ErrorKind::NotPrimary { hint: None };
+        assert_eq!(partition.get(b"k").unwrap_err().kind(), not_primary, "{level}");
+        assert_eq!(partition.held(b"k").unwrap_err().kind(), not_primary, "{level}");
+        assert_eq!(partition.read().unwrap_err().kind(), not_primary, "{level}");
+        let standing = *partition.watch().borrow();
+        assert_eq!((standing.role, standing.primary), (Role::Secondary, None), "{level}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_of_as_many_batches_as_allowed_fits_the_smallest_log_that_is_allowed() {
+    let nodes = Nodes::default();
+    let mut least = options(1);
+    // What `HostOptions` demands, to the byte: commits of 16 MiB and 1 MiB beside them.
+    least.log.batch_bytes_max = 17 << 20;
+    least.log.queue_bytes_max = least.log.queue_bytes_max.max(17 << 20);
+    let process = founded(&nodes, &SimDisk::new(1), least).await;
+    for level in LEVELS {
+        let partition = process.host.partition(level, PartitionId(1));
+        let batches = |count: usize| -> Vec<_> {
+            let full = |number: usize| {
+                let mut batch = partition.batch();
+                batch.put(&number.to_be_bytes(), &[7; 200]);
+                batch
+            };
+            (0..count).map(full).collect()
+        };
+        partition.commit_together(batches(1 << 16)).await.unwrap_or_else(|error| panic!("{level}: {error}"));
+        let refused = partition.commit_together(batches((1 << 16) + 1)).await.unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::TooLarge, "{level}");
+        put(&partition, "k", "goes on").await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn persisted_state_survives_and_the_rest_does_not() {
     let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
     for crash in [false, true] {
