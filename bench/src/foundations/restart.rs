@@ -87,8 +87,9 @@ pub(super) fn run(settings: &Settings, scratch: &Scratch, report: &mut Report) -
         let [state, log] = [case.entries, log].map(|count| count.to_string());
         child(&["foundations", "restart-fill", &folder.display().to_string(), &state, &log])?;
     }
-    for _ in 0..settings.rounds() {
-        for case in &mut cases {
+    for round in 0..settings.rounds() {
+        for turn in 0..cases.len() {
+            let case = &mut cases[(round + turn) % 2];
             case.measure(&scratch.path().join(case.name.replace(' ', "-")))?;
         }
     }

@@ -36,6 +36,8 @@ pub(crate) struct Cluster {
 struct Node {
     disk: SimDisk,
     running: Option<Running>,
+    /// Somebody starts it at this moment.
+    starting: bool,
     /// Its disk was made to fail: its replica may stop with an error, or not start.
     doomed: bool,
 }
@@ -66,22 +68,41 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts a node, or starts it again on what is left on its disk. One that runs is left alone.
+    /// Starts a node, or starts it again on what is left on its disk. One that runs, or that somebody else starts at this
+    /// moment, is left alone.
     pub(crate) async fn start(&self, id: NodeId) -> Result<()> {
         let disk = {
             let mut nodes = self.nodes.lock();
             let disk = || SimDisk::new(self.seed ^ id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let node = nodes.entry(id).or_insert_with(|| Node { disk: disk(), running: None, doomed: false });
-            if node.running.is_some() {
+            let node =
+                nodes.entry(id).or_insert_with(|| Node { disk: disk(), running: None, starting: false, doomed: false });
+            if node.running.is_some() || std::mem::replace(&mut node.starting, true) {
                 return Ok(());
             }
             node.disk.clone()
         };
+        let started = self.start_on(id, disk).await;
+        match (self.nodes.lock().get_mut(&id), &started) {
+            (Some(node), _) => {
+                node.starting = false;
+                node.running = started.as_ref().ok().cloned();
+            }
+            // It was taken away meanwhile.
+            (None, Ok(running)) => self.kill(id, running),
+            (None, Err(_)) => {}
+        }
+        match &started {
+            Ok(_) => event!(self.trace, "{id} started"),
+            Err(error) => event!(self.trace, "{id} could not start: {:?}", error.kind()),
+        }
+        started.map(drop)
+    }
+
+    async fn start_on(&self, id: NodeId, disk: SimDisk) -> Result<Running> {
         let scope = Scope::new();
         let replica = match scope.enter(self.open(id, disk)).await {
             Ok(replica) => replica,
             Err(error) => {
-                event!(self.trace, "{id} could not start: {:?}", error.kind());
                 scope.stop();
                 return Err(error);
             }
@@ -95,11 +116,12 @@ impl Cluster {
                 Box::pin(async move { replica.receive(request).await })
             }),
         );
-        event!(self.trace, "{id} started");
-        if let Some(node) = self.nodes.lock().get_mut(&id) {
-            node.running = Some(Running { replica, scope });
-        }
-        Ok(())
+        Ok(Running { replica, scope })
+    }
+
+    /// True if a node is there and neither runs nor is about to.
+    pub(crate) fn is_down(&self, id: NodeId) -> bool {
+        self.nodes.lock().get(&id).is_some_and(|node| node.running.is_none() && !node.starting)
     }
 
     async fn open(&self, id: NodeId, disk: SimDisk) -> Result<Replica> {
@@ -122,12 +144,16 @@ impl Cluster {
         let Some(node) = nodes.get_mut(&id) else { return false };
         let Some(running) = node.running.take() else { return false };
         event!(self.trace, "{id} crashes");
-        self.network.detach(id);
-        running.replica.kill();
-        running.scope.stop();
+        self.kill(id, &running);
         node.disk.crash();
         node.doomed = false;
         true
+    }
+
+    fn kill(&self, id: NodeId, running: &Running) {
+        self.network.detach(id);
+        running.replica.kill();
+        running.scope.stop();
     }
 
     /// Kills a node, whether it runs or has failed to start.

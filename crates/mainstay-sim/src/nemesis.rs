@@ -194,8 +194,7 @@ impl Nemesis {
 
     /// Starts a node whose power goes again, mostly before it is up: a recovery must survive being cut short.
     async fn restart_in_vain(&self, node: NodeId) {
-        let is_down = self.cluster.ids().contains(&node) && !self.cluster.running().contains(&node);
-        if self.is_over.load(Ordering::Relaxed) || !is_down || self.cluster.is_doomed(node) {
+        if self.is_over.load(Ordering::Relaxed) || !self.cluster.is_down(node) || self.cluster.is_doomed(node) {
             return;
         }
         self.counts.lock().failed_starts.tried += 1;
