@@ -13,6 +13,7 @@ mod format;
 mod index;
 mod keeper;
 mod options;
+mod rebuild;
 mod record;
 mod recovery;
 mod shared;

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::record::{Carry, Stored};
+use super::record::Carry;
 use crate::log::GroupId;
 use crate::log::group::Group;
 
@@ -13,12 +13,6 @@ pub(super) struct Position {
     pub(super) offset: u32,
     pub(super) len: u32,
     pub(super) checksum: u32,
-}
-
-impl Position {
-    /// An entry that is known to be there but was in a segment that is gone: only met while the log is opened, until
-    /// the write is found that dropped or moved it. Segments are numbered from 1.
-    const GONE: Position = Position { segment: 0, offset: 0, len: 0, checksum: 0 };
 }
 
 /// How much of a segment is still needed.
@@ -87,6 +81,16 @@ impl Index {
         true
     }
 
+    /// Adds entries before the first.
+    pub(super) fn prepend(&mut self, group: GroupId, positions: impl DoubleEndedIterator<Item = Position>) {
+        let group = self.groups.entry(group).or_default();
+        for position in positions.rev() {
+            add(&mut self.tallies, position);
+            group.entries.push_front(position);
+            group.first -= 1;
+        }
+    }
+
     /// Where an entry is.
     pub(super) fn entry(&self, group: GroupId, index: u64) -> Option<Position> {
         let group = self.groups.get(&group)?;
@@ -118,62 +122,7 @@ impl Index {
             mark: group.mark.clone(),
         })
     }
-
-    /// Applies a write that is read back. `oldest` says that it stands in the oldest segment there is.
-    ///
-    /// # Errors
-    /// A text that says why the write cannot follow what is there.
-    pub(super) fn replay(&mut self, write: Stored, oldest: bool) -> Result<(), &'static str> {
-        match write {
-            Stored::Append { group, first, entries } => {
-                if self.groups.get(&group).is_some_and(|group| !group.entries.is_empty() && group.next() != first) {
-                    return Err("its entries do not follow those before");
-                }
-                first.checked_add(entries.len() as u64).ok_or("its entries have no index")?;
-                self.append(group, first, entries.into_iter());
-            }
-            Stored::HardState { group, state } => self.hard_state(group, state),
-            Stored::Truncate { group, from } => self.truncate(group, from),
-            Stored::Compact { through: u64::MAX, .. } => return Err("it drops an index that cannot be"),
-            Stored::Compact { group, through, mark } => self.compact(group, through, mark),
-            Stored::Remove { group } => self.remove(group),
-            Stored::Carry(carry) if oldest => {
-                // The entries may be further on, moved, or dropped: `is_whole` asks when everything is read.
-                let missing = usize::try_from(carry.next.saturating_sub(carry.first)).map_err(|_| TOO_MANY)?;
-                if missing > ENTRIES_MAX {
-                    return Err(TOO_MANY);
-                }
-                let entries = std::iter::repeat_n(Position::GONE, missing).collect();
-                let group = Group { hard_state: carry.hard_state, mark: carry.mark, first: carry.first, entries };
-                self.groups.insert(carry.group, group);
-            }
-            Stored::Carry(carry) => {
-                let known = self.groups.get(&carry.group).map(|group| (group.view(), group.next()));
-                let Some((view, next)) = known else { return Err("it carries a group that is not known") };
-                let same = (view.first, next, view.hard_state, view.mark)
-                    == (carry.first, carry.next, carry.hard_state, carry.mark);
-                if !same {
-                    return Err("what it carries of a group is not what was written");
-                }
-            }
-            Stored::Moved { group, index, entry } => {
-                if !self.relocate(group, index, entry) {
-                    return Err("it moves an entry that is not there");
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The first entry whose bytes are nowhere, after everything was read.
-    pub(super) fn first_missing(&self) -> Option<(GroupId, u64)> {
-        self.entries_in(Position::GONE.segment).next().map(|(group, index, _)| (group, index))
-    }
 }
-
-/// How many entries a group can have: more than memory has room for, and a bound for what a carry may claim.
-const ENTRIES_MAX: usize = 1 << 32;
-const TOO_MANY: &str = "it carries a group with more entries than can be";
 
 fn add(tallies: &mut BTreeMap<u32, Tally>, position: Position) {
     let tally = tallies.entry(position.segment).or_default();
@@ -182,10 +131,6 @@ fn add(tallies: &mut BTreeMap<u32, Tally>, position: Position) {
 }
 
 fn subtract(tallies: &mut BTreeMap<u32, Tally>, position: Position) {
-    // Entries that are gone were never counted.
-    if position == Position::GONE {
-        return;
-    }
     if let Some(tally) = tallies.get_mut(&position.segment) {
         tally.entries -= 1;
         tally.bytes -= u64::from(position.len);

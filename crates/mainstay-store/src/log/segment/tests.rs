@@ -7,6 +7,7 @@ use crate::disk::sim::SimDisk;
 mod crash;
 mod damage;
 mod faults;
+mod first_block;
 mod space;
 
 const DIR: &str = "/log";

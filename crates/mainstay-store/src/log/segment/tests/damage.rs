@@ -24,18 +24,18 @@ fn expect_written(disk: &SimDisk) {
     assert!(entries[0] == vec![0; 5000] && entries[1] == vec![9; 2000]);
 }
 
-fn segments(disk: &SimDisk) -> Vec<u32> {
+pub(super) fn segments(disk: &SimDisk) -> Vec<u32> {
     disk.list(Path::new(DIR)).unwrap().iter().filter_map(|name| file::file_number(name)).collect()
 }
 
-fn bytes_of(disk: &SimDisk, number: u32) -> Vec<u8> {
+pub(super) fn bytes_of(disk: &SimDisk, number: u32) -> Vec<u8> {
     let file = disk.open(&segment_path(number), OpenMode::Existing).unwrap();
     let mut bytes = vec![0; file.len().unwrap() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
     bytes
 }
 
-fn used(bytes: &[u8]) -> usize {
+pub(super) fn used(bytes: &[u8]) -> usize {
     let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     align(last as u64 + 1) as usize
 }
@@ -142,6 +142,18 @@ fn a_block_that_a_later_one_proves_is_not_taken_for_torn() {
         zero(&disk, number, SEGMENT_HEADER_BYTES..end);
         expect_corrupt(&disk, &file::file_name(number));
     }
+}
+
+#[test]
+fn damage_to_the_zeros_of_the_spare_segment_is_overwritten() {
+    let disk = written();
+    let spare = *segments(&disk).last().unwrap();
+    disk.flip_bit(&segment_path(spare), 5000, 0).unwrap();
+    expect_written(&disk);
+    assert_eq!(used(&bytes_of(&disk, spare)), SEGMENT_HEADER_BYTES);
+    // Where the next block goes, anything but a block is damage.
+    disk.flip_bit(&segment_path(spare), 600, 0).unwrap();
+    expect_corrupt(&disk, &file::file_name(spare));
 }
 
 #[test]
