@@ -173,15 +173,10 @@ fn finish(disk: &dyn Disk, dir: &Path, mut read: ReadSegments, unused: Vec<Found
             }
             let header = match header_of(&first) {
                 Ok(header) => header,
-                Err(error) if error.kind() == ErrorKind::UnknownVersion => return Err(error),
-                Err(_) => {
-                    // The machine stopped while the log was created for the first time.
-                    for unfinished in std::iter::once(&first).chain(unused.as_slice()) {
-                        remove(disk, &unfinished.path)?;
-                    }
-                    disk.sync_dir(dir).map_err(|error| io_error("sync", dir, error))?;
-                    return Ok(None);
-                }
+                // The machine stopped while the log was created for the first time. The first file is durable before
+                // the next is made: with a next one there was a log, and it is damaged.
+                Err(_) if unused.as_slice().is_empty() && is_unfinished(&first) => return Ok(None),
+                Err(error) => return Err(error),
             };
             segments.push(take_empty(first, header)?);
             if let Some((Ok(header), next)) = unused.as_slice().first().map(|next| (header_of(next), next))
@@ -202,6 +197,13 @@ fn finish(disk: &dyn Disk, dir: &Path, mut read: ReadSegments, unused: Vec<Found
 /// The number of the segment after one.
 fn successor(segment: &Segment) -> Result<u32> {
     segment.number.checked_add(1).ok_or_else(|| segment.corrupt(12, "no segment can have a number after its own"))
+}
+
+/// True for what a crash may leave of a file that was being created: no header, which is written whole or not at all, or
+/// one of a file that is not as long yet.
+fn is_unfinished(found: &Found) -> bool {
+    format::is_zero(&found.bytes)
+        || SegmentHeader::decode(&found.bytes).is_ok_and(|header| header.number == found.number)
 }
 
 /// Takes an empty segment into use. Who created it may have failed to sync it, or was killed before.

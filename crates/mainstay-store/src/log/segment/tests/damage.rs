@@ -183,6 +183,46 @@ fn a_cut_file_is_found() {
 }
 
 #[test]
+fn a_young_log_whose_first_file_is_damaged_is_not_made_anew() {
+    for mode in [OpenMode::Either, OpenMode::Existing, OpenMode::New] {
+        for len in [0, 100, 512, 700] {
+            let disk = SimDisk::new(0);
+            append(&open(&disk).unwrap(), A, 1..5);
+            disk.cut(&segment_path(1), len).unwrap();
+            let before = [bytes_of(&disk, 1), bytes_of(&disk, 2)];
+            let error =
+                SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), LogOptions { mode, ..small() }).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            assert!(error.to_string().contains("0000000001.segment"), "{error}");
+            assert!(segments(&disk) == [1, 2] && [bytes_of(&disk, 1), bytes_of(&disk, 2)] == before);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_creating_a_log_has_left_unfinished_is_begun_again_and_any_other_is_not() {
+    let lone = |bytes: &[u8]| {
+        let disk = SimDisk::new(0);
+        disk.create_dir_all(Path::new(DIR)).unwrap();
+        disk.open(&segment_path(1), OpenMode::New).unwrap().write_all_at(bytes, 0).unwrap();
+        disk
+    };
+    let header = SegmentHeader { number: 1, len: 16 << 10 }.encode();
+    for unfinished in [&[][..], &[0; 100], &[0; 512], &[0; 9000], &header] {
+        let disk = lone(unfinished);
+        let options = LogOptions { mode: OpenMode::Existing, ..small() };
+        let error = SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert_eq!(segments(&disk), [1], "who knows that there was a log can still look at what is left");
+        append(&open(&disk).unwrap(), A, 1..5);
+        expect(&open(&disk).unwrap(), A, 1..5);
+    }
+    for damaged in [&header[..100], &[7; 512], &SegmentHeader { number: 2, len: 16 << 10 }.encode()] {
+        expect_corrupt(&lone(damaged), "0000000001.segment");
+    }
+}
+
+#[test]
 fn files_of_another_version_or_place_are_refused() {
     let disk = written();
     let mut header = SegmentHeader { number: 2, len: 16 << 10 }.encode();
