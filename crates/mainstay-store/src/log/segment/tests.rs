@@ -8,6 +8,7 @@ mod crash;
 mod damage;
 mod faults;
 mod first_block;
+mod senseless;
 mod space;
 
 const DIR: &str = "/log";
