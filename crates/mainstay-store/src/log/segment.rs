@@ -16,6 +16,7 @@ mod options;
 mod rebuild;
 mod record;
 mod recovery;
+mod room;
 mod shared;
 mod state;
 #[cfg(test)]

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::record::Carry;
+use super::record::{CARRY_HEADER_BYTES, Carry, MOVED_HEADER_BYTES, TEXT_HEADER_BYTES};
 use crate::log::GroupId;
 use crate::log::group::Group;
 
@@ -35,9 +35,15 @@ impl Index {
         self.tallies.get(&segment).copied().unwrap_or_default()
     }
 
-    /// The bytes of all entries.
-    pub(super) fn live_bytes(&self) -> u64 {
-        self.tallies.values().map(|tally| tally.bytes).sum()
+    /// What all entries take once they are moved.
+    pub(super) fn moved_bytes(&self) -> u64 {
+        self.tallies.values().map(|tally| tally.bytes + tally.entries * MOVED_HEADER_BYTES as u64).sum()
+    }
+
+    /// What a new segment begins with takes.
+    pub(super) fn carried_bytes(&self) -> usize {
+        let texts = self.groups.values().flat_map(|group| [&group.hard_state, &group.mark]).flatten();
+        self.groups.len() * CARRY_HEADER_BYTES + texts.map(|bytes| TEXT_HEADER_BYTES + bytes.len()).sum::<usize>()
     }
 
     /// Adds an entry behind the last.

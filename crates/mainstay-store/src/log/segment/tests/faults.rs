@@ -173,6 +173,32 @@ fn a_full_disk_refuses_a_batch_and_changes_nothing() {
 }
 
 #[test]
+fn hard_states_do_not_use_up_the_room_that_a_compaction_needs() {
+    let disk = SimDisk::new(0);
+    let log = open(&disk).unwrap();
+    append(&log, A, 1..10);
+    disk.set_capacity(Some(disk.used_bytes()));
+    let mut refused = [false; 2];
+    let mut index = 10;
+    while refused != [true; 2] {
+        match write(&log, |batch| _ = batch.append(A, index, vec![entry(index)])) {
+            Ok(()) => index += 1,
+            Err(_) => refused[0] = true,
+        }
+        refused[1] |= write(&log, |batch| _ = batch.hard_state(A, "vote".into())).is_err();
+        refused[1] |= write(&log, |_| {}).is_err();
+    }
+    for group in [A, B] {
+        write(&log, |batch| _ = batch.compact(group, index - 1, "mark".into())).unwrap();
+    }
+    // Nothing is in the way any more once the disk has room for the next segment.
+    disk.set_capacity(None);
+    append(&log, A, index..index + 100);
+    drop(log);
+    expect(&open(&disk).unwrap(), A, index..index + 100);
+}
+
+#[test]
 fn opening_without_permission_room_or_a_lock_says_so() {
     let denied = |op| {
         let disk = SimDisk::new(0);
