@@ -113,6 +113,19 @@ fn a_callback_that_panics_stops_nobody_else() {
 }
 
 #[test]
+fn a_thread_that_cannot_be_started_leaves_the_folder_free() {
+    for failing in ["mainstay-log", "mainstay-log-keeper"] {
+        let disk = SimDisk::new(0);
+        let start = |worker: Worker| {
+            if worker.name == failing { Err(Error::fatal("no thread is left")) } else { start(worker) }
+        };
+        let opened = SegmentLog::open_with(Arc::new(disk.clone()), Path::new(DIR), small(), start);
+        assert_eq!(opened.map(drop).unwrap_err().kind(), ErrorKind::Fatal);
+        append(&open(&disk).unwrap(), A, 1..5);
+    }
+}
+
+#[test]
 fn a_log_that_must_be_there_is_not_made_anew_and_one_that_must_not_is_not_taken() {
     let disk = SimDisk::new(1);
     disk.create_dir_all(Path::new("/")).unwrap();
