@@ -53,6 +53,14 @@ impl<E> Group<E> {
         self.entries.drain(..dropped)
     }
 
+    /// Returns memory after most of a long log was dropped.
+    pub(super) fn give_back(&mut self) {
+        const KEPT: usize = 4096;
+        if self.entries.capacity() > KEPT && self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to(KEPT.max(self.entries.len() * 2));
+        }
+    }
+
     /// The entries of a range that are there.
     ///
     /// # Errors

@@ -3,12 +3,12 @@
 //! A group is a sequence of entries (opaque bytes, numbered without gaps), a hard state (opaque bytes, replaced as
 //! a whole) and a compaction mark (what was known of the last entry dropped from the front). A [`LogBatch`] changes
 //! several groups atomically: after a crash all of it is there or none.
-
 //!
 //! [`SegmentLog`] keeps it in segment files on a [`Disk`](crate::disk::Disk), [`MemoryLog`] in memory for groups that
 //! live in memory anyway, and [`FaultyLog`] fails where a test asks for it; [`conformance`] is what all pass.
 
 mod batch;
+mod callback;
 pub mod conformance;
 mod faulty;
 mod group;
@@ -37,6 +37,7 @@ pub struct GroupId(pub u64);
 ///   [`read`](NodeLog::read) and [`group`](NodeLog::group) when it returns, and durable when `done` is called with `Ok`.
 /// - Batches become durable in the order in which they were submitted, each atomically, and `done` is called in that
 ///   order, each exactly once.
+/// - A `done` that panics all the same keeps nobody else from being called.
 /// - After a failed write or sync nothing is accepted any more: every waiting and later batch fails with the first
 ///   cause, until the log is opened anew.
 /// - After a crash the log holds a prefix of the batches submitted that contains every batch whose `done` was `Ok`.

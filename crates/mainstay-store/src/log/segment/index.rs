@@ -69,7 +69,7 @@ impl Index {
     pub(super) fn compact(&mut self, group: GroupId, through: u64, mark: Bytes) {
         let group = self.groups.entry(group).or_default();
         group.compact(through, mark).for_each(|position| subtract(&mut self.tallies, position));
-        give_back(group);
+        group.give_back();
     }
 
     pub(super) fn remove(&mut self, group: GroupId) {
@@ -143,13 +143,5 @@ fn subtract(tallies: &mut BTreeMap<u32, Tally>, position: Position) {
         if tally.entries == 0 {
             tallies.remove(&position.segment);
         }
-    }
-}
-
-/// Returns memory after most of a long log was dropped.
-fn give_back(group: &mut Group<Position>) {
-    const KEPT: usize = 4096;
-    if group.entries.capacity() > KEPT && group.entries.len() < group.entries.capacity() / 4 {
-        group.entries.shrink_to(KEPT.max(group.entries.len() * 2));
     }
 }

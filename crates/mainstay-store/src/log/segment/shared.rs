@@ -1,5 +1,4 @@
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,7 +12,7 @@ use super::file::{Segment, io_error};
 use super::options::LogOptions;
 use super::state::{State, Wakes, failed};
 use crate::disk::{Disk, DiskLock};
-use crate::log::Done;
+use crate::log::callback::call;
 
 /// What the handles, the writer and the keeper of a log share: the stages of a block's way to disk, each a plain
 /// function, whoever drives them.
@@ -151,13 +150,6 @@ impl Shared {
     /// Lets others open the folder.
     pub(super) fn release_folder(&self) {
         drop(self.lock.lock().take());
-    }
-}
-
-/// Calls somebody back. One that panics must not take the writer along, which all others wait for.
-fn call(done: Done, result: Result<()>) {
-    if catch_unwind(AssertUnwindSafe(|| done(result))).is_err() {
-        tracing::error!("a callback of the node log has panicked; the log goes on");
     }
 }
 

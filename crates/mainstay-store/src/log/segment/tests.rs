@@ -102,17 +102,6 @@ fn a_callback_may_hold_the_last_clone() {
 }
 
 #[test]
-fn a_callback_that_panics_stops_nobody_else() {
-    let disk = SimDisk::new(0);
-    let log = open(&disk).unwrap();
-    let mut batch = LogBatch::new();
-    batch.append(A, 1, vec![entry(1)]);
-    log.submit(batch, Box::new(|_| panic!("on purpose"))).unwrap();
-    append(&log, A, 2..10);
-    expect(&log, A, 1..10);
-}
-
-#[test]
 fn a_thread_that_cannot_be_started_leaves_the_folder_free() {
     for failing in ["mainstay-log", "mainstay-log-keeper"] {
         let disk = SimDisk::new(0);
