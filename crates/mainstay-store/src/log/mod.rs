@@ -46,7 +46,8 @@ pub trait NodeLog: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// `Invalid` if an entry would leave a gap or overwrite one, `TooLarge` for a batch over the limit, `Overloaded`
-    /// while too many bytes wait, `Fatal` after a failure. The batch is not queued then, and `done` is dropped.
+    /// while too many bytes wait, `StorageFull` or `Retry` while the disk has no room for it or gives none, `Fatal` after a
+    /// failure. The batch is not queued then, and `done` is dropped.
     fn submit(&self, batch: LogBatch, done: Done) -> Result<()>;
 
     /// Entries of a group, in order, starting at `range.start`: as many as exist in the range and fit into `bytes_max`,

@@ -11,6 +11,7 @@ mod cache;
 mod file;
 mod format;
 mod index;
+mod io_error;
 mod keeper;
 mod options;
 mod rebuild;
@@ -34,8 +35,9 @@ use mainstay_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 pub use activity::LogActivity;
-use file::{Segment, io_error};
+use file::Segment;
 use index::Index;
+use io_error::io_error;
 pub use options::{Driver, LogOptions, SyncDelay};
 use recovery::Recovered;
 use shared::Shared;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::file::{Segment, io_error};
+use super::file::Segment;
 use super::index::Position;
+use super::io_error::io_error;
 use super::record::MOVED_HEADER_BYTES;
 use super::shared::Shared;
 use crate::log::GroupId;

@@ -12,9 +12,10 @@ use mainstay_core::{Error, ErrorKind, Result};
 use replay::Replay;
 use tail::Tail;
 
-use super::file::{Segment, corrupt_at, file_name, file_number, io_error};
+use super::file::{Segment, corrupt_at, file_name, file_number};
 use super::format::{self, SEGMENT_HEADER_BYTES, SegmentHeader};
 use super::index::Index;
+use super::io_error::io_error;
 use crate::disk::{Disk, DiskFile, OpenMode};
 
 /// What opening found.

@@ -8,9 +8,10 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
 use super::block::Block;
-use super::file::{Segment, io_error};
+use super::file::Segment;
+use super::io_error::{io_error, refusal, stopped};
 use super::options::LogOptions;
-use super::state::{State, Wakes, failed};
+use super::state::{State, Wakes};
 use crate::disk::{Disk, DiskLock};
 use crate::log::callback::call;
 
@@ -62,7 +63,7 @@ impl Shared {
     pub(super) fn new_spare(&self) -> impl FnOnce(u32) -> Result<Segment> + '_ {
         |number| {
             Segment::create(&*self.disk, &self.dir, number, self.options.segment_bytes)
-                .map_err(|error| io_error("reserve a new segment in", &self.dir, error))
+                .map_err(|error| refusal("reserve a new segment in", &self.dir, error))
         }
     }
 
@@ -107,7 +108,7 @@ impl Shared {
                 let others = self.state.lock().fail(cause.clone());
                 self.keeping.notify_one();
                 for done in block.dones.into_iter().chain(others) {
-                    call(done, Err(failed(&cause)));
+                    call(done, Err(stopped(&cause)));
                 }
             }
         }
@@ -142,7 +143,7 @@ impl Shared {
             (cause.clone(), state.fail(cause))
         };
         for done in dones {
-            call(done, Err(failed(&cause)));
+            call(done, Err(stopped(&cause)));
         }
         true
     }

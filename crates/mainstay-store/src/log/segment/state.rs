@@ -8,9 +8,10 @@ use mainstay_core::{Error, ErrorKind, Result};
 use super::activity::LogActivity;
 use super::block::{Block, Gather};
 use super::cache::BlockCache;
-use super::file::{Segment, io_error};
+use super::file::Segment;
 use super::format::{SEGMENT_HEADER_BYTES, align};
 use super::index::{Index, Position};
+use super::io_error::{refusal, stopped};
 use super::options::LogOptions;
 use super::record::{self, BATCH_HEADER_BYTES, MOVED_HEADER_BYTES};
 use super::recovery::Recovered;
@@ -188,7 +189,7 @@ impl State {
 
     fn check_open(&self) -> Result<()> {
         match &self.failure {
-            Some(cause) => Err(failed(cause)),
+            Some(cause) => Err(stopped(cause)),
             None if self.closed => Err(Error::fatal("the node log was closed: open it anew")),
             None => Ok(()),
         }
@@ -229,7 +230,7 @@ impl State {
         if self.end == SEGMENT_HEADER_BYTES as u64 && self.queue.is_empty() {
             // The first segment of all, still empty: it becomes as long as its first batch needs it to be.
             let len = room::with_reserve(self.end + needed);
-            return active.grow(len).map(|()| false).map_err(|error| io_error("grow", &active.path, error));
+            return active.grow(len).map(|()| false).map_err(|error| refusal("grow", &active.path, error));
         }
         let room = room::room_for(claim, active.len(), self.end);
         match self.rotate(size, options, new_spare) {
@@ -256,7 +257,7 @@ impl State {
         let spare = Arc::clone(&self.spare);
         let number = spare.number.checked_add(1).ok_or_else(|| Error::fatal("the node log has no segment left"))?;
         let grown = spare.grow(length.wanted).or_else(|_| spare.grow(length.needed));
-        grown.map_err(|error| io_error("grow", &spare.path, error))?;
+        grown.map_err(|error| refusal("grow", &spare.path, error))?;
         let next_spare = new_spare(number)?;
         self.close_block();
         self.segments.insert(spare.number, spare);
@@ -435,9 +436,4 @@ fn follows(run: &[Position], position: &Position) -> bool {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
     let Some(gap) = position.offset.checked_sub(last.offset.saturating_add(last.len)) else { return false };
     gap <= READ_GAP_BYTES && position.offset - first.offset + position.len <= READ_RUN_BYTES_MAX
-}
-
-/// The error that everybody gets after a failure.
-pub(super) fn failed(cause: &str) -> Error {
-    Error::fatal(format!("the node log has stopped: {cause}"))
 }
