@@ -8,6 +8,8 @@ mod crash;
 mod damage;
 mod faults;
 mod first_block;
+mod group_commit;
+mod running;
 mod senseless;
 mod space;
 

@@ -179,3 +179,60 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
         });
     }
 }
+
+/// The same with the threads of the log, whose order nobody decides: less can be said of it, and it is what runs.
+#[test]
+fn a_crash_under_threads_loses_nothing_that_was_acknowledged() {
+    const WRITERS: u64 = 3;
+    for seed in 0..60 {
+        let disk = SimDisk::new(seed);
+        let mut rng = StdRng::seed_from_u64(seed);
+        let options = || LogOptions { log_bytes_max: 80 << 10, ..small() };
+        let open = || SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), options());
+        for _ in 0..3 {
+            let log = open().unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
+            disk.power_off_after(rng.random_range(10..250));
+            let durable = thread::scope(|scope| {
+                let log = &log;
+                let run = |writer: u64| move || write_until_refused(log, GroupId(writer));
+                let writers: Vec<_> = (0..WRITERS).map(|writer| scope.spawn(run(writer))).collect();
+                writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
+            });
+            disk.crash();
+            drop(log);
+            let log = open().unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
+            for (writer, (first, next)) in (0..WRITERS).zip(durable) {
+                let view = log.group(GroupId(writer));
+                assert!(
+                    view.first >= first && view.next >= next,
+                    "seed {seed}: {view:?}, {first} and {next} were durable"
+                );
+                expect(&log, GroupId(writer), view.first..view.next);
+                // A mark, a hard state and an entry are one batch.
+                let state = view.hard_state.map_or(0, |state| String::from_utf8_lossy(&state).parse::<u64>().unwrap());
+                assert_eq!(state, view.next, "seed {seed}");
+            }
+        }
+    }
+}
+
+/// Appends to a group, and compacts it, until the log refuses; returns its first and next index as they were durable.
+fn write_until_refused(log: &SegmentLog, group: GroupId) -> (u64, u64) {
+    let view = log.group(group);
+    let (mut first, mut next) = (view.first, view.next.max(1));
+    loop {
+        let written = write(log, |batch| {
+            batch.append(group, next, vec![entry(next)]).hard_state(group, format!("{}", next + 1).into());
+            if next % 20 == 0 {
+                batch.compact(group, next - 5, "mark".into());
+            }
+        });
+        if written.is_err() {
+            return (first, if next == 1 { 0 } else { next });
+        }
+        if next % 20 == 0 {
+            first = next - 4;
+        }
+        next += 1;
+    }
+}
