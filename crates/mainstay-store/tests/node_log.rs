@@ -1,6 +1,7 @@
 //! The node log as a whole: with a second process, and with files that an earlier build has written.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, mpsc};
@@ -58,6 +59,39 @@ fn a_file_in_the_place_of_the_folder_is_named() {
     let error = open(&file).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Fatal);
     assert!(error.to_string().contains(&*file.to_string_lossy()), "{error}");
+}
+
+#[test]
+fn a_folder_that_may_not_be_written_is_named_and_what_was_acknowledged_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let allow = |mode| std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).unwrap();
+    let log = open(dir.path()).unwrap();
+    write(&log, |batch| _ = batch.append(A, 1, vec!["entry".into()]));
+    allow(0o500);
+    if std::fs::write(dir.path().join("probe"), "").is_ok() {
+        // Whoever is root may do anything; the simulated disk refuses in the other tests.
+        allow(0o700);
+        return;
+    }
+    // What is open goes on until it needs a new file.
+    let mut next = 2;
+    let error = loop {
+        let mut batch = LogBatch::new();
+        batch.append(A, next, vec![vec![7; 3000].into()]);
+        match log.submit(batch, Box::new(drop)) {
+            Ok(()) => next += 1,
+            Err(error) => break error,
+        }
+    };
+    let text = error.to_string();
+    assert!(error.kind() == ErrorKind::Retry && text.contains("permission denied"), "{text}");
+    assert!(text.contains(&*dir.path().to_string_lossy()), "{text}");
+    drop(log);
+    allow(0o000);
+    let error = open(dir.path()).unwrap_err();
+    assert!(error.kind() == ErrorKind::Fatal && error.to_string().contains("permission denied"), "{error}");
+    allow(0o700);
+    assert_eq!(open(dir.path()).unwrap().group(A).next, next);
 }
 
 /// What the kept files of version 1 hold. They were written by `write_golden`.

@@ -19,8 +19,8 @@ const NODE: NodeId = NodeId(1);
 /// The sizes of caches and queues.
 const MEMORY: RangeInclusive<u64> = 64 << 10..=1 << 40;
 
-/// A segment is reserved as a whole and removed as a whole.
-const SEGMENTS: RangeInclusive<u64> = 64 << 10..=4 << 30;
+/// A segment is reserved as a whole and removed as a whole; the log takes none over 1 GiB.
+const SEGMENTS: RangeInclusive<u64> = 64 << 10..=1 << 30;
 
 /// The log takes batches up to 64 MiB, and a commit travels in one with others.
 const COMMITS: RangeInclusive<u64> = 1 << 10..=32 << 20;

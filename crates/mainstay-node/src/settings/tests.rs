@@ -269,7 +269,7 @@ fn a_mistake_is_named_with_its_place_and_what_is_allowed() {
         ("defaults.memory_max = \"64 apples\"", "or \"none\""),
         (
             "log.segment_bytes = \"1KiB\"",
-            "mainstay.toml:1: log.segment_bytes is \"1KiB\": give a size from \"64KiB\" to \"4GiB\", such as \"64MiB\"",
+            "mainstay.toml:1: log.segment_bytes is \"1KiB\": give a size from \"64KiB\" to \"1GiB\", such as \"64MiB\"",
         ),
         (
             "admin.address = \"localhost:9090\"",

@@ -122,7 +122,8 @@ impl DiskFile for RealFile {
         if len == 0 {
             return Ok(());
         }
-        match rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len) {
+        // A long one may be interrupted by any signal.
+        match rustix::io::retry_on_intr(|| rustix::fs::fallocate(&self.file, FallocateFlags::empty(), 0, len)) {
             Ok(()) => Ok(()),
             // A file system that cannot reserve room gets zeros written: room that is used is reserved, too.
             Err(rustix::io::Errno::OPNOTSUPP) => fill_with_zeros(&self.file, len),

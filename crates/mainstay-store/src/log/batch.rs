@@ -55,9 +55,17 @@ impl LogBatch {
         self.writes.is_empty()
     }
 
-    /// True if it only drops or replaces things, and so is worth its few bytes on a full disk.
-    pub(super) fn frees(&self) -> bool {
-        !self.writes.iter().any(|write| matches!(write, LogWrite::Append { .. }))
+    /// True if it adds entries.
+    pub(super) fn has_entries(&self) -> bool {
+        self.writes.iter().any(|write| matches!(write, LogWrite::Append { .. }))
+    }
+
+    /// True if it drops things and does nothing else, and so is worth its few bytes on a full disk.
+    pub(super) fn only_drops(&self) -> bool {
+        let drops = |write: &LogWrite| {
+            matches!(write, LogWrite::Truncate { .. } | LogWrite::Compact { .. } | LogWrite::Remove { .. })
+        };
+        !self.writes.is_empty() && self.writes.iter().all(drops)
     }
 
     fn push(&mut self, write: LogWrite) -> &mut Self {

@@ -2,10 +2,11 @@
 //!
 //! [`check`] runs on anything; [`check_durable`] also closes and reopens the log between the steps, so everything is
 //! seen twice: as it is in memory, and as it is found again.
-#![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "a check fails by panicking")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "a check fails by panicking")]
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use mainstay_core::{ErrorKind, Result};
@@ -39,7 +40,7 @@ pub fn check_durable<L: NodeLog>(folder: &dyn Fn() -> Box<dyn Fn() -> L>) {
 
 type Step = fn(&dyn Log, &mut dyn FnMut());
 
-const STEPS: [Step; 10] = [
+const STEPS: [Step; 11] = [
     empty,
     appending,
     refusing,
@@ -50,6 +51,7 @@ const STEPS: [Step; 10] = [
     several_groups_in_one_batch,
     reading_within_limits,
     order_of_callbacks,
+    callbacks_that_panic,
 ];
 
 fn empty(log: &dyn Log, reopen: &mut dyn FnMut()) {
@@ -236,8 +238,7 @@ fn order_of_callbacks(log: &dyn Log, _: &mut dyn FnMut()) {
         batch.append(A, index, entries(index..index + 1));
         let called = Arc::clone(&called);
         let done = Box::new(move |result: Result<()>| {
-            result.unwrap();
-            called.0.lock().push(index);
+            called.0.lock().push(result.map(|()| index));
             called.1.notify_all();
         });
         log.submit(batch, done).unwrap();
@@ -249,19 +250,39 @@ fn order_of_callbacks(log: &dyn Log, _: &mut dyn FnMut()) {
     while order.len() < BATCHES as usize {
         called.1.wait(&mut order);
     }
-    assert!(order.iter().copied().eq(0..BATCHES), "callbacks come in order, each once");
+    let order: Vec<u64> = order.drain(..).map(|result| result.unwrap()).collect();
+    assert!(order.into_iter().eq(0..BATCHES), "callbacks come in order, each once");
+}
+
+fn callbacks_that_panic(log: &dyn Log, reopen: &mut dyn FnMut()) {
+    for index in 1..4 {
+        let mut batch = LogBatch::new();
+        batch.append(A, index * 2, entries(index * 2..index * 2 + 1));
+        log.submit(batch, Box::new(|_| panic!("on purpose: whoever waits for others must still be called"))).unwrap();
+        // Who comes afterwards is called, and would wait for ever here if not.
+        write(log, |batch| _ = batch.append(A, index * 2 + 1, entries(index * 2 + 1..index * 2 + 2))).unwrap();
+        reopen();
+    }
+    expect(log, A, 2..8);
 }
 
 fn survives_closing<L: NodeLog>(open: &dyn Fn() -> L) {
+    let durable = Arc::new(AtomicU64::new(0));
     // Nobody waits for these: closing does.
     {
         let log = open();
         for index in 0..1000 {
             let mut batch = LogBatch::new();
             batch.append(A, index, entries(index..index + 1)).hard_state(A, format!("{index}").into());
-            log.submit(batch, Box::new(|result| result.unwrap())).unwrap();
+            let durable = Arc::clone(&durable);
+            log.submit(
+                batch,
+                Box::new(move |result| _ = durable.fetch_add(u64::from(result.is_ok()), Ordering::Relaxed)),
+            )
+            .unwrap();
         }
     }
+    assert_eq!(durable.load(Ordering::Relaxed), 1000, "closing calls everybody");
     let log = Plain(open());
     expect(&log, A, 0..1000);
     assert_eq!(log.group(A).hard_state.unwrap(), "999");

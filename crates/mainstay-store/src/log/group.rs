@@ -2,7 +2,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use bytes::Bytes;
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Error, ErrorKind};
 
 use super::batch::{LogBatch, LogWrite};
 use super::{GroupId, GroupView};
@@ -53,11 +53,23 @@ impl<E> Group<E> {
         self.entries.drain(..dropped)
     }
 
+    /// Returns memory after most of a long log was dropped.
+    pub(super) fn give_back(&mut self) {
+        const KEPT: usize = 4096;
+        if self.entries.capacity() > KEPT && self.entries.len() < self.entries.capacity() / 4 {
+            self.entries.shrink_to(KEPT.max(self.entries.len() * 2));
+        }
+    }
+
     /// The entries of a range that are there.
     ///
     /// # Errors
     /// `NotFound` if the range starts before the first.
-    pub(super) fn range(&self, group: GroupId, range: &Range<u64>) -> Result<impl Iterator<Item = &E> + '_> {
+    pub(super) fn range(
+        &self,
+        group: GroupId,
+        range: &Range<u64>,
+    ) -> mainstay_core::Result<impl Iterator<Item = &E> + '_> {
         if range.start < self.first {
             return Err(Error::new(
                 ErrorKind::NotFound,
@@ -73,23 +85,79 @@ impl<E> Group<E> {
     }
 }
 
-/// What [`check`] needs to know of a group.
-#[derive(Debug, Clone, Copy)]
-struct Shape {
-    first: u64,
-    next: u64,
-    compacted: bool,
+/// What decides whether a write may follow.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Shape {
+    pub(super) first: u64,
+    pub(super) next: u64,
+    pub(super) compacted: bool,
+}
+
+/// Why a write may not follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Misfit {
+    Gap { next: u64 },
+    Compacted { first: u64 },
+    NoIndexLeft,
+}
+
+impl std::fmt::Display for Misfit {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Misfit::Gap { next } => write!(f, "the next index is {next}"),
+            Misfit::Compacted { first } => write!(f, "it starts at {first} already"),
+            Misfit::NoIndexLeft => f.write_str("no index would be left"),
+        }
+    }
+}
+
+impl Shape {
+    pub(super) fn of<E>(group: &Group<E>) -> Self {
+        Self { first: group.first, next: group.next(), compacted: group.mark.is_some() }
+    }
+
+    /// Adds entries from an index on.
+    pub(super) fn append(&mut self, first: u64, count: u64) -> Result<(), Misfit> {
+        let fresh = self.first == self.next && !self.compacted;
+        if first != self.next && !fresh {
+            return Err(Misfit::Gap { next: self.next });
+        }
+        // The index after the last must exist, too.
+        let next = first.checked_add(count).filter(|next| *next < u64::MAX).ok_or(Misfit::NoIndexLeft)?;
+        if count > 0 {
+            *self = Self { first: if fresh { first } else { self.first }, next, ..*self };
+        }
+        Ok(())
+    }
+
+    /// Drops the entries from an index on.
+    pub(super) fn truncate(&mut self, from: u64) -> Result<(), Misfit> {
+        if from < self.first {
+            return Err(Misfit::Compacted { first: self.first });
+        }
+        self.next = self.next.min(from);
+        Ok(())
+    }
+
+    /// Drops the entries up to and with an index.
+    pub(super) fn compact(&mut self, through: u64) -> Result<(), Misfit> {
+        if through >= u64::MAX - 1 {
+            return Err(Misfit::NoIndexLeft);
+        }
+        if through + 1 < self.first {
+            return Err(Misfit::Compacted { first: self.first });
+        }
+        *self = Self { first: through + 1, next: self.next.max(through + 1), compacted: true };
+        Ok(())
+    }
 }
 
 /// Checks that a batch may follow what is there, as a whole.
 ///
 /// # Errors
 /// `Invalid` with the write that may not.
-pub(super) fn check<E>(batch: &LogBatch, groups: &BTreeMap<GroupId, Group<E>>) -> Result<()> {
-    let shape_of = |id: GroupId| match groups.get(&id) {
-        Some(group) => Shape { first: group.first, next: group.next(), compacted: group.mark.is_some() },
-        None => Shape { first: 0, next: 0, compacted: false },
-    };
+pub(super) fn check<E>(batch: &LogBatch, groups: &BTreeMap<GroupId, Group<E>>) -> mainstay_core::Result<()> {
+    let shape_of = |id: GroupId| groups.get(&id).map(Shape::of).unwrap_or_default();
     if let [write] = &batch.writes[..] {
         // The common case needs no memory of what the batch itself has changed.
         return check_write(write, &mut shape_of(write.group()));
@@ -101,54 +169,25 @@ pub(super) fn check<E>(batch: &LogBatch, groups: &BTreeMap<GroupId, Group<E>>) -
     Ok(())
 }
 
-fn check_write(write: &LogWrite, shape: &mut Shape) -> Result<()> {
+fn check_write(write: &LogWrite, shape: &mut Shape) -> mainstay_core::Result<()> {
     match write {
         LogWrite::Append { group, first, entries } => {
-            let fresh = shape.first == shape.next && !shape.compacted;
-            if *first != shape.next && !fresh {
-                return Err(Error::invalid(format!(
-                    "entries of group {} from index {first} do not follow its last: the next index is {}",
-                    group.0, shape.next
-                )));
-            }
-            // The index after the last must exist, too.
-            let next = first.checked_add(entries.len() as u64).filter(|next| *next < u64::MAX);
-            let Some(next) = next else {
-                return Err(Error::invalid(format!(
-                    "entries of group {} from index {first} go beyond the last index there is",
-                    group.0
-                )));
-            };
-            if !entries.is_empty() {
-                *shape = Shape { first: if fresh { *first } else { shape.first }, next, ..*shape };
-            }
+            shape.append(*first, entries.len() as u64).map_err(|misfit| {
+                Error::invalid(format!("entries of group {} cannot start at index {first}: {misfit}", group.0))
+            })?;
         }
         LogWrite::HardState { .. } => {}
         LogWrite::Truncate { group, from } => {
-            if *from < shape.first {
-                return Err(Error::invalid(format!(
-                    "group {} cannot be cut at index {from}: it starts at {}",
-                    group.0, shape.first
-                )));
-            }
-            shape.next = shape.next.min(*from);
+            shape.truncate(*from).map_err(|misfit| {
+                Error::invalid(format!("group {} cannot be cut at index {from}: {misfit}", group.0))
+            })?;
         }
         LogWrite::Compact { group, through, .. } => {
-            if *through >= u64::MAX - 1 {
-                return Err(Error::invalid(format!(
-                    "group {} cannot be compacted through {through}: no index would be left",
-                    group.0
-                )));
-            }
-            if through + 1 < shape.first {
-                return Err(Error::invalid(format!(
-                    "group {} cannot be compacted through {through}: it starts at {} already",
-                    group.0, shape.first
-                )));
-            }
-            *shape = Shape { first: through + 1, next: shape.next.max(through + 1), compacted: true };
+            shape.compact(*through).map_err(|misfit| {
+                Error::invalid(format!("group {} cannot be compacted through {through}: {misfit}", group.0))
+            })?;
         }
-        LogWrite::Remove { .. } => *shape = Shape { first: 0, next: 0, compacted: false },
+        LogWrite::Remove { .. } => *shape = Shape::default(),
     }
     Ok(())
 }

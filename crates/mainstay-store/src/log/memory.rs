@@ -6,12 +6,16 @@ use mainstay_core::Result;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::batch::{LogBatch, LogWrite};
+use super::callback::call;
 use super::group::{Group, check};
 use super::{Done, GroupId, GroupView, NodeLog};
 
 /// A log in memory, for groups whose members keep each other's state and no disk does.
 ///
 /// `done` is called at once, by the caller of [`submit`](NodeLog::submit) or by one that is calling back already.
+///
+/// Entries are kept as they were given, not copied: one that is a small part of something large keeps all of that in
+/// memory until it is dropped.
 ///
 /// ```
 /// use mainstay_store::log::{GroupId, LogBatch, MemoryLog, NodeLog};
@@ -63,7 +67,7 @@ impl NodeLog for MemoryLog {
         }
         state.calling = true;
         while let Some(done) = state.waiting.pop_front() {
-            MutexGuard::unlocked(&mut state, || done(Ok(())));
+            MutexGuard::unlocked(&mut state, || call(done, Ok(())));
         }
         state.calling = false;
         Ok(())
@@ -107,13 +111,20 @@ fn apply(groups: &mut BTreeMap<GroupId, Group<Bytes>>, write: LogWrite) {
             group.start_at(first);
             group.entries.extend(entries);
         }
-        LogWrite::HardState { group, state } => groups.entry(group).or_default().hard_state = Some(state),
+        // What stays for long is copied: the caller's bytes may be a small part of something large.
+        LogWrite::HardState { group, state } => {
+            groups.entry(group).or_default().hard_state = Some(Bytes::copy_from_slice(&state));
+        }
         LogWrite::Truncate { group, from } => {
             if let Some(group) = groups.get_mut(&group) {
                 drop(group.truncate(from));
             }
         }
-        LogWrite::Compact { group, through, mark } => drop(groups.entry(group).or_default().compact(through, mark)),
+        LogWrite::Compact { group, through, mark } => {
+            let group = groups.entry(group).or_default();
+            drop(group.compact(through, Bytes::copy_from_slice(&mark)));
+            group.give_back();
+        }
         LogWrite::Remove { group } => drop(groups.remove(&group)),
     }
 }
@@ -125,5 +136,22 @@ mod tests {
     #[test]
     fn memory_log_conforms() {
         super::super::conformance::check(&|| MemoryLog::new());
+    }
+
+    #[test]
+    fn memory_is_given_back() {
+        let group = GroupId(1);
+        let log = MemoryLog::new();
+        let submit = |fill: &dyn Fn(&mut LogBatch)| {
+            let mut batch = LogBatch::new();
+            fill(&mut batch);
+            log.submit(batch, Box::new(drop)).unwrap();
+        };
+        submit(&|batch| _ = batch.append(group, 1, vec![Bytes::new(); 100_000]));
+        let large = Bytes::from(vec![1; 1 << 20]);
+        submit(&|batch| _ = batch.hard_state(group, large.slice(..3)).compact(group, 99_990, large.slice(5..9)));
+        assert!(large.is_unique(), "a hard state or a mark keeps all that it was a part of");
+        assert_eq!(log.group(group).next, 100_001);
+        assert!(log.state.lock().groups[&group].entries.capacity() < 10_000);
     }
 }

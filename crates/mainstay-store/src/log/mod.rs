@@ -3,12 +3,12 @@
 //! A group is a sequence of entries (opaque bytes, numbered without gaps), a hard state (opaque bytes, replaced as
 //! a whole) and a compaction mark (what was known of the last entry dropped from the front). A [`LogBatch`] changes
 //! several groups atomically: after a crash all of it is there or none.
-
 //!
 //! [`SegmentLog`] keeps it in segment files on a [`Disk`](crate::disk::Disk), [`MemoryLog`] in memory for groups that
 //! live in memory anyway, and [`FaultyLog`] fails where a test asks for it; [`conformance`] is what all pass.
 
 mod batch;
+mod callback;
 pub mod conformance;
 mod faulty;
 mod group;
@@ -37,6 +37,7 @@ pub struct GroupId(pub u64);
 ///   [`read`](NodeLog::read) and [`group`](NodeLog::group) when it returns, and durable when `done` is called with `Ok`.
 /// - Batches become durable in the order in which they were submitted, each atomically, and `done` is called in that
 ///   order, each exactly once.
+/// - A `done` that panics all the same keeps nobody else from being called.
 /// - After a failed write or sync nothing is accepted any more: every waiting and later batch fails with the first
 ///   cause, until the log is opened anew.
 /// - After a crash the log holds a prefix of the batches submitted that contains every batch whose `done` was `Ok`.
@@ -45,7 +46,8 @@ pub trait NodeLog: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// `Invalid` if an entry would leave a gap or overwrite one, `TooLarge` for a batch over the limit, `Overloaded`
-    /// while too many bytes wait, `Fatal` after a failure. The batch is not queued then, and `done` is dropped.
+    /// while too many bytes wait, `StorageFull` or `Retry` while the disk has no room for it or gives none, `Fatal` after a
+    /// failure. The batch is not queued then, and `done` is dropped.
     fn submit(&self, batch: LogBatch, done: Done) -> Result<()>;
 
     /// Entries of a group, in order, starting at `range.start`: as many as exist in the range and fit into `bytes_max`,

@@ -11,10 +11,13 @@ mod cache;
 mod file;
 mod format;
 mod index;
+mod io_error;
 mod keeper;
 mod options;
+mod rebuild;
 mod record;
 mod recovery;
+mod room;
 mod shared;
 mod state;
 #[cfg(test)]
@@ -32,8 +35,9 @@ use mainstay_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
 pub use activity::LogActivity;
-use file::{Segment, io_error};
+use file::Segment;
 use index::Index;
+use io_error::io_error;
 pub use options::{Driver, LogOptions, SyncDelay};
 use recovery::Recovered;
 use shared::Shared;
@@ -90,6 +94,16 @@ impl SegmentLog {
     /// there is none and must be; `Corrupt` with file and offset if something is damaged, `UnknownVersion` for files of
     /// another version, `StorageFull` if there is no room for a new segment, `Fatal` if the disk refuses.
     pub fn open(disk: Arc<dyn Disk>, dir: &Path, options: LogOptions) -> Result<Self> {
+        Self::open_with(disk, dir, options, start)
+    }
+
+    /// As [`open`](Self::open); `start` starts a thread of a name.
+    fn open_with(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        options: LogOptions,
+        start: impl Fn(Worker) -> Started,
+    ) -> Result<Self> {
         options.check()?;
         if options.mode == OpenMode::Existing {
             disk.list(dir).map_err(|error| match error.kind() {
@@ -128,17 +142,22 @@ impl SegmentLog {
         let driver = options.driver.clone();
         let state = State::new(recovered, spare);
         let shared = Arc::new(Shared::new(disk, dir.to_path_buf(), options, state, lock));
-        let mut threads = Vec::new();
+        // Made before the threads are started: if one cannot be, dropping it ends the others and frees the folder.
+        let handle = Arc::new(Handle { shared: Arc::clone(&shared), threads: Mutex::default() });
         match driver {
             Driver::Thread => {
-                threads.push(start("mainstay-log", &shared, writer::run_thread)?);
-                threads.push(start("mainstay-log-keeper", &shared, keeper::run_thread)?);
+                for (name, run) in
+                    [("mainstay-log", writer::run_thread as fn(&Shared)), ("mainstay-log-keeper", keeper::run_thread)]
+                {
+                    let thread = start(Worker { name, shared: Arc::clone(&shared), run })?;
+                    handle.threads.lock().push(thread);
+                }
             }
             Driver::Task { sync_delay } => {
-                drop(mainstay_core::task::spawn(writer::run_task(Arc::clone(&shared), sync_delay)));
+                drop(mainstay_core::task::spawn(writer::run_task(shared, sync_delay)));
             }
         }
-        Ok(Self { handle: Arc::new(Handle { shared, threads: Mutex::new(threads) }) })
+        Ok(Self { handle })
     }
 }
 
@@ -169,8 +188,16 @@ fn create(disk: &dyn Disk, dir: &Path, number: u32, len: u64) -> Result<Arc<Segm
     make().map(Arc::new).map_err(|error| io_error("create a segment in", dir, error))
 }
 
-fn start(name: &str, shared: &Arc<Shared>, run: fn(&Shared)) -> Result<JoinHandle<()>> {
-    let shared = Arc::clone(shared);
+/// What a thread of the log does.
+struct Worker {
+    name: &'static str,
+    shared: Arc<Shared>,
+    run: fn(&Shared),
+}
+
+type Started = Result<JoinHandle<()>>;
+
+fn start(Worker { name, shared, run }: Worker) -> Started {
     thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared)).map_err(|error| {
         Error::fatal(format!("cannot start thread {name}: allow this process more")).with_source(error)
     })

@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Error, Result};
 use parking_lot::Mutex;
 
 use super::format::{self, SegmentHeader};
 use super::index::Position;
+use super::io_error::io_error;
 use crate::disk::{Disk, DiskFile, OpenMode};
 
 /// How much is zeroed at a time, so that the log's own syncs come between.
@@ -182,23 +183,4 @@ pub(super) fn file_number(name: &str) -> Option<u32> {
     let number: u32 = name.strip_suffix(".segment")?.parse().ok()?;
     // Only the one spelling: "1.segment" is not ours.
     (number > 0 && file_name(number) == name).then_some(number)
-}
-
-/// An error of the disk that names the path and the remedy.
-pub(super) fn io_error(doing: &str, path: &Path, error: io::Error) -> Error {
-    let path = path.display();
-    let made = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Error::new(
-            ErrorKind::StorageFull,
-            format!("cannot {doing} {path}: the disk is full; free room, or compact the log"),
-        ),
-        io::ErrorKind::PermissionDenied => Error::fatal(format!(
-            "cannot {doing} {path}: permission denied; let the user of this process read and write the folder"
-        )),
-        io::ErrorKind::ReadOnlyFilesystem => {
-            Error::fatal(format!("cannot {doing} {path}: the file system is read-only; mount it for writing"))
-        }
-        _ => Error::fatal(format!("cannot {doing} {path}: check the disk, then open the node log anew")),
-    };
-    made.with_source(error)
 }

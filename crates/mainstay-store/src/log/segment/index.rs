@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use super::record::{Carry, Stored};
+use super::record::{CARRY_HEADER_BYTES, Carry, MOVED_HEADER_BYTES, TEXT_HEADER_BYTES};
 use crate::log::GroupId;
 use crate::log::group::Group;
 
@@ -13,12 +13,6 @@ pub(super) struct Position {
     pub(super) offset: u32,
     pub(super) len: u32,
     pub(super) checksum: u32,
-}
-
-impl Position {
-    /// An entry that is known to be there but was in a segment that is gone: only met while the log is opened, until
-    /// the write is found that dropped or moved it. Segments are numbered from 1.
-    const GONE: Position = Position { segment: 0, offset: 0, len: 0, checksum: 0 };
 }
 
 /// How much of a segment is still needed.
@@ -41,9 +35,15 @@ impl Index {
         self.tallies.get(&segment).copied().unwrap_or_default()
     }
 
-    /// The bytes of all entries.
-    pub(super) fn live_bytes(&self) -> u64 {
-        self.tallies.values().map(|tally| tally.bytes).sum()
+    /// What all entries take once they are moved.
+    pub(super) fn moved_bytes(&self) -> u64 {
+        self.tallies.values().map(|tally| tally.bytes + tally.entries * MOVED_HEADER_BYTES as u64).sum()
+    }
+
+    /// What a new segment begins with takes.
+    pub(super) fn carried_bytes(&self) -> usize {
+        let texts = self.groups.values().flat_map(|group| [&group.hard_state, &group.mark]).flatten();
+        self.groups.len() * CARRY_HEADER_BYTES + texts.map(|bytes| TEXT_HEADER_BYTES + bytes.len()).sum::<usize>()
     }
 
     /// Adds an entry behind the last.
@@ -69,7 +69,7 @@ impl Index {
     pub(super) fn compact(&mut self, group: GroupId, through: u64, mark: Bytes) {
         let group = self.groups.entry(group).or_default();
         group.compact(through, mark).for_each(|position| subtract(&mut self.tallies, position));
-        give_back(group);
+        group.give_back();
     }
 
     pub(super) fn remove(&mut self, group: GroupId) {
@@ -85,6 +85,16 @@ impl Index {
         subtract(&mut self.tallies, old);
         add(&mut self.tallies, position);
         true
+    }
+
+    /// Adds entries before the first.
+    pub(super) fn prepend(&mut self, group: GroupId, positions: impl DoubleEndedIterator<Item = Position>) {
+        let group = self.groups.entry(group).or_default();
+        for position in positions.rev() {
+            add(&mut self.tallies, position);
+            group.entries.push_front(position);
+            group.first -= 1;
+        }
     }
 
     /// Where an entry is.
@@ -118,62 +128,7 @@ impl Index {
             mark: group.mark.clone(),
         })
     }
-
-    /// Applies a write that is read back. `oldest` says that it stands in the oldest segment there is.
-    ///
-    /// # Errors
-    /// A text that says why the write cannot follow what is there.
-    pub(super) fn replay(&mut self, write: Stored, oldest: bool) -> Result<(), &'static str> {
-        match write {
-            Stored::Append { group, first, entries } => {
-                if self.groups.get(&group).is_some_and(|group| !group.entries.is_empty() && group.next() != first) {
-                    return Err("its entries do not follow those before");
-                }
-                first.checked_add(entries.len() as u64).ok_or("its entries have no index")?;
-                self.append(group, first, entries.into_iter());
-            }
-            Stored::HardState { group, state } => self.hard_state(group, state),
-            Stored::Truncate { group, from } => self.truncate(group, from),
-            Stored::Compact { through: u64::MAX, .. } => return Err("it drops an index that cannot be"),
-            Stored::Compact { group, through, mark } => self.compact(group, through, mark),
-            Stored::Remove { group } => self.remove(group),
-            Stored::Carry(carry) if oldest => {
-                // The entries may be further on, moved, or dropped: `is_whole` asks when everything is read.
-                let missing = usize::try_from(carry.next.saturating_sub(carry.first)).map_err(|_| TOO_MANY)?;
-                if missing > ENTRIES_MAX {
-                    return Err(TOO_MANY);
-                }
-                let entries = std::iter::repeat_n(Position::GONE, missing).collect();
-                let group = Group { hard_state: carry.hard_state, mark: carry.mark, first: carry.first, entries };
-                self.groups.insert(carry.group, group);
-            }
-            Stored::Carry(carry) => {
-                let known = self.groups.get(&carry.group).map(|group| (group.view(), group.next()));
-                let Some((view, next)) = known else { return Err("it carries a group that is not known") };
-                let same = (view.first, next, view.hard_state, view.mark)
-                    == (carry.first, carry.next, carry.hard_state, carry.mark);
-                if !same {
-                    return Err("what it carries of a group is not what was written");
-                }
-            }
-            Stored::Moved { group, index, entry } => {
-                if !self.relocate(group, index, entry) {
-                    return Err("it moves an entry that is not there");
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The first entry whose bytes are nowhere, after everything was read.
-    pub(super) fn first_missing(&self) -> Option<(GroupId, u64)> {
-        self.entries_in(Position::GONE.segment).next().map(|(group, index, _)| (group, index))
-    }
 }
-
-/// How many entries a group can have: more than memory has room for, and a bound for what a carry may claim.
-const ENTRIES_MAX: usize = 1 << 32;
-const TOO_MANY: &str = "it carries a group with more entries than can be";
 
 fn add(tallies: &mut BTreeMap<u32, Tally>, position: Position) {
     let tally = tallies.entry(position.segment).or_default();
@@ -182,23 +137,11 @@ fn add(tallies: &mut BTreeMap<u32, Tally>, position: Position) {
 }
 
 fn subtract(tallies: &mut BTreeMap<u32, Tally>, position: Position) {
-    // Entries that are gone were never counted.
-    if position == Position::GONE {
-        return;
-    }
     if let Some(tally) = tallies.get_mut(&position.segment) {
         tally.entries -= 1;
         tally.bytes -= u64::from(position.len);
         if tally.entries == 0 {
             tallies.remove(&position.segment);
         }
-    }
-}
-
-/// Returns memory after most of a long log was dropped.
-fn give_back(group: &mut Group<Position>) {
-    const KEPT: usize = 4096;
-    if group.entries.capacity() > KEPT && group.entries.len() < group.entries.capacity() / 4 {
-        group.entries.shrink_to(KEPT.max(group.entries.len() * 2));
     }
 }

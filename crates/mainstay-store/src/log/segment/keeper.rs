@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::file::{Segment, io_error};
+use super::file::Segment;
 use super::index::Position;
+use super::io_error::io_error;
+use super::record::MOVED_HEADER_BYTES;
 use super::shared::Shared;
 use crate::log::GroupId;
 
-/// How many bytes of entries are moved with one batch.
+/// How many bytes are moved with one batch, unless one entry has more.
 const MOVE_BYTES_MAX: usize = 256 << 10;
 
 /// Works until the log is closed or has failed.
@@ -73,8 +75,7 @@ fn remove_dead(shared: &Shared) {
 fn move_out(shared: &Shared) {
     let (segment, entries): (Arc<Segment>, Vec<(GroupId, u64, Position)>) = {
         let state = shared.state.lock();
-        let total = state.log_bytes();
-        if total <= shared.options.log_bytes_max || state.index.live_bytes().saturating_mul(2) >= total {
+        if !state.is_wasteful(&shared.options) {
             return;
         }
         let dead = state.dead.back().map_or(0, |(number, _)| *number);
@@ -84,10 +85,15 @@ fn move_out(shared: &Shared) {
         }
         (Arc::clone(oldest), state.index.entries_in(oldest.number).collect())
     };
-    let mut batch: Vec<(GroupId, u64, Position, Bytes)> = Vec::new();
+    let bytes_max = MOVE_BYTES_MAX.min(shared.options.batch_bytes_max);
+    let mut batch: Vec<Moving> = Vec::new();
     let mut bytes = 0;
-    let last = entries.len().saturating_sub(1);
-    for (number, (group, index, position)) in entries.into_iter().enumerate() {
+    for (group, index, position) in entries {
+        let needed = MOVED_HEADER_BYTES + position.len as usize;
+        if bytes + needed > bytes_max && !batch.is_empty() && !move_batch(shared, &mut batch) {
+            return;
+        }
+        bytes = if batch.is_empty() { needed } else { bytes + needed };
         match segment.read(&[position]) {
             Ok(found) => batch.extend(found.into_iter().map(|entry| (group, index, position, entry))),
             Err(error) => {
@@ -96,17 +102,28 @@ fn move_out(shared: &Shared) {
                 return;
             }
         }
-        bytes += position.len as usize;
-        if bytes >= MOVE_BYTES_MAX || number == last {
-            let moved = shared.state.lock().move_entries(&batch, &shared.options, shared.new_spare());
-            match moved {
-                Ok(wakes) => shared.wake(wakes),
-                // Tried again when the next segment is begun.
-                Err(error) => return tracing::debug!(%error, "entries of the node log are moved later"),
-            }
-            (bytes, batch) = (0, Vec::new());
+    }
+    if !batch.is_empty() {
+        move_batch(shared, &mut batch);
+    }
+}
+
+/// An entry on its way: where it was, and its bytes.
+type Moving = (GroupId, u64, Position, Bytes);
+
+/// Puts entries into the newest segment; false if that has to wait.
+fn move_batch(shared: &Shared, batch: &mut Vec<Moving>) -> bool {
+    let moved = shared.state.lock().move_entries(batch, &shared.options, shared.new_spare());
+    batch.clear();
+    match moved {
+        Ok(wakes) => shared.wake(wakes),
+        // Tried again when the next segment is begun.
+        Err(error) => {
+            tracing::debug!(%error, "entries of the node log are moved later");
+            return false;
         }
     }
+    true
 }
 
 /// Zeroes the spare segment, step by step.

@@ -17,7 +17,7 @@ pub struct LogOptions {
     pub cache_bytes_max: usize,
     /// From this size on, entries that keep old segments in use are moved to new ones, so that a group that is
     /// rarely compacted does not keep what all others have written since. It bounds waste, not what is in use: a
-    /// log of which more than half is in use grows beyond.
+    /// log that would still be more than half as long with everything moved grows beyond.
     pub log_bytes_max: u64,
     /// Who writes.
     pub driver: Driver,

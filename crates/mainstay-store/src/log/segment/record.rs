@@ -19,6 +19,10 @@ const MOVED: u8 = 7;
 pub(super) const BATCH_HEADER_BYTES: usize = 4;
 /// What a moved entry needs beside its bytes.
 pub(super) const MOVED_HEADER_BYTES: usize = 1 + 8 + 8 + 4;
+/// What a carry needs beside its hard state and its mark,
+pub(super) const CARRY_HEADER_BYTES: usize = 1 + 8 + 8 + 8 + 1;
+/// and what each of those needs beside its bytes.
+pub(super) const TEXT_HEADER_BYTES: usize = 4;
 
 /// The bytes that a write takes.
 pub(super) fn size_of(write: &LogWrite) -> usize {

@@ -1,5 +1,4 @@
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,11 +8,12 @@ use parking_lot::{Condvar, Mutex};
 use tokio::sync::Notify;
 
 use super::block::Block;
-use super::file::{Segment, io_error};
+use super::file::Segment;
+use super::io_error::{io_error, refusal, stopped};
 use super::options::LogOptions;
-use super::state::{State, Wakes, failed};
+use super::state::{State, Wakes};
 use crate::disk::{Disk, DiskLock};
-use crate::log::Done;
+use crate::log::callback::call;
 
 /// What the handles, the writer and the keeper of a log share: the stages of a block's way to disk, each a plain
 /// function, whoever drives them.
@@ -63,7 +63,7 @@ impl Shared {
     pub(super) fn new_spare(&self) -> impl FnOnce(u32) -> Result<Segment> + '_ {
         |number| {
             Segment::create(&*self.disk, &self.dir, number, self.options.segment_bytes)
-                .map_err(|error| io_error("reserve a new segment in", &self.dir, error))
+                .map_err(|error| refusal("reserve a new segment in", &self.dir, error))
         }
     }
 
@@ -108,7 +108,7 @@ impl Shared {
                 let others = self.state.lock().fail(cause.clone());
                 self.keeping.notify_one();
                 for done in block.dones.into_iter().chain(others) {
-                    call(done, Err(failed(&cause)));
+                    call(done, Err(stopped(&cause)));
                 }
             }
         }
@@ -143,7 +143,7 @@ impl Shared {
             (cause.clone(), state.fail(cause))
         };
         for done in dones {
-            call(done, Err(failed(&cause)));
+            call(done, Err(stopped(&cause)));
         }
         true
     }
@@ -151,13 +151,6 @@ impl Shared {
     /// Lets others open the folder.
     pub(super) fn release_folder(&self) {
         drop(self.lock.lock().take());
-    }
-}
-
-/// Calls somebody back. One that panics must not take the writer along, which all others wait for.
-fn call(done: Done, result: Result<()>) {
-    if catch_unwind(AssertUnwindSafe(|| done(result))).is_err() {
-        tracing::error!("a callback of the node log has panicked; the log goes on");
     }
 }
 

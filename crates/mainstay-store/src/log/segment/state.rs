@@ -8,22 +8,20 @@ use mainstay_core::{Error, ErrorKind, Result};
 use super::activity::LogActivity;
 use super::block::{Block, Gather};
 use super::cache::BlockCache;
-use super::file::{Segment, io_error};
+use super::file::Segment;
 use super::format::{SEGMENT_HEADER_BYTES, align};
 use super::index::{Index, Position};
+use super::io_error::{refusal, stopped};
 use super::options::LogOptions;
 use super::record::{self, BATCH_HEADER_BYTES, MOVED_HEADER_BYTES};
 use super::recovery::Recovered;
+use super::room::{self, Claim};
 use crate::log::batch::{LogBatch, LogWrite};
 use crate::log::group::check;
 use crate::log::{Done, GroupId};
 
 /// A block is ended at this size, so that no sync has to carry everything that waits.
 const BLOCK_BYTES_MAX: usize = 4 << 20;
-/// The end of a segment that only batches may use which free room, for when there is no other left: at least so much,
-const RESERVE_BYTES_MIN: u64 = 4096;
-/// and at least such a part of it.
-const RESERVE_SHARE: u64 = 64;
 /// How far apart two entries may lie to be read at once.
 const READ_GAP_BYTES: u32 = 512;
 /// How much is read at once.
@@ -105,6 +103,16 @@ impl State {
         self.segments.values().map(|segment| segment.len()).sum()
     }
 
+    /// True if the log is over its size, and moving everything would make it half as long at most. So moving comes to an
+    /// end: what it leaves behind is shorter than what it starts at.
+    pub(super) fn is_wasteful(&self, options: &LogOptions) -> bool {
+        let total = self.log_bytes();
+        total > options.log_bytes_max
+            && room::rewritten_bytes(self.index.carried_bytes(), self.index.moved_bytes(), options.segment_bytes)
+                .saturating_mul(2)
+                < total
+    }
+
     /// Takes a batch in: checks it, finds room for it, writes it into the open block and makes it visible.
     /// `new_spare` reserves the segment after the spare one when the log moves on to that.
     pub(super) fn submit(
@@ -124,7 +132,7 @@ impl State {
         }
         self.check_queue(size, options)?;
         check(&batch, &self.index.groups)?;
-        let keeper = self.make_room(size, batch.frees(), new_spare)?;
+        let keeper = self.make_room(size, claim_of(&batch), options, new_spare)?;
 
         let gather = self.open_block();
         let (segment, base) = (gather.segment.number, gather.offset as u32);
@@ -181,7 +189,7 @@ impl State {
 
     fn check_open(&self) -> Result<()> {
         match &self.failure {
-            Some(cause) => Err(failed(cause)),
+            Some(cause) => Err(stopped(cause)),
             None if self.closed => Err(Error::fatal("the node log was closed: open it anew")),
             None => Ok(()),
         }
@@ -201,7 +209,13 @@ impl State {
     }
 
     /// Sees to it that a batch fits into the open block, or one that can be opened; says whether segments changed.
-    fn make_room(&mut self, size: usize, frees: bool, new_spare: impl FnOnce(u32) -> Result<Segment>) -> Result<bool> {
+    fn make_room(
+        &mut self,
+        size: usize,
+        claim: Claim,
+        options: &LogOptions,
+        new_spare: impl FnOnce(u32) -> Result<Segment>,
+    ) -> Result<bool> {
         if self.queue.back().is_some_and(|gather| gather.buffer.len() + size > BLOCK_BYTES_MAX) {
             self.close_block();
         }
@@ -210,33 +224,40 @@ impl State {
             None => Gather::bytes_for(size),
         };
         let active = self.active();
-        let room = active.len() - self.end;
-        // What the reserve is for, in the words of a limit: the room that other batches find.
-        let room_for_all = room.saturating_sub(reserve(active.len()));
-        if needed <= room_for_all {
+        if needed <= room::room_for(Claim::Entries, active.len(), self.end) {
             return Ok(false);
         }
         if self.end == SEGMENT_HEADER_BYTES as u64 && self.queue.is_empty() {
             // The first segment of all, still empty: it becomes as long as its first batch needs it to be.
-            let len = with_reserve(self.end + needed);
-            return active.grow(len).map(|()| false).map_err(|error| io_error("grow", &active.path, error));
+            let len = room::with_reserve(self.end + needed);
+            return active.grow(len).map(|()| false).map_err(|error| refusal("grow", &active.path, error));
         }
-        match self.rotate(size, new_spare) {
+        let room = room::room_for(claim, active.len(), self.end);
+        match self.rotate(size, options, new_spare) {
             Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::StorageFull && frees && needed <= room => Ok(false),
+            Err(error) if error.kind() == ErrorKind::StorageFull && claim != Claim::Entries && needed <= room => {
+                Ok(false)
+            }
             Err(error) => Err(error),
         }
     }
 
     /// Moves on to the spare segment, which begins with what is known of all groups. Changes nothing if the disk has
     /// no room for the next spare one, or for a batch that is larger than a segment.
-    fn rotate(&mut self, size: usize, new_spare: impl FnOnce(u32) -> Result<Segment>) -> Result<()> {
+    fn rotate(
+        &mut self,
+        size: usize,
+        options: &LogOptions,
+        new_spare: impl FnOnce(u32) -> Result<Segment>,
+    ) -> Result<()> {
         let mut carried = Vec::new();
         self.index.carries().for_each(|carry| record::encode_carry(&mut carried, &carry));
-        let needed = SEGMENT_HEADER_BYTES as u64 + Gather::bytes_for(carried.len() + BATCH_HEADER_BYTES + size);
+        debug_assert_eq!(carried.len(), self.index.carried_bytes());
+        let length = room::new_length(carried.len(), size, options.segment_bytes)?;
         let spare = Arc::clone(&self.spare);
         let number = spare.number.checked_add(1).ok_or_else(|| Error::fatal("the node log has no segment left"))?;
-        spare.grow(with_reserve(needed)).map_err(|error| io_error("grow", &spare.path, error))?;
+        let grown = spare.grow(length.wanted).or_else(|_| spare.grow(length.needed));
+        grown.map_err(|error| refusal("grow", &spare.path, error))?;
         let next_spare = new_spare(number)?;
         self.close_block();
         self.segments.insert(spare.number, spare);
@@ -340,7 +361,7 @@ impl State {
             entries.iter().filter(|(group, index, old, _)| self.index.entry(*group, *index) == Some(*old)).collect();
         let size = still.iter().map(|(.., bytes)| MOVED_HEADER_BYTES + bytes.len()).sum();
         self.check_queue(size, options)?;
-        let keeper = self.make_room(size, false, new_spare)?;
+        let keeper = self.make_room(size, Claim::Entries, options, new_spare)?;
         let gather = self.open_block();
         let (segment, base) = (gather.segment.number, gather.offset as u32);
         gather.begin_batch(size);
@@ -401,23 +422,18 @@ impl State {
     }
 }
 
-/// How much of a segment is kept for batches that free room.
-fn reserve(len: u64) -> u64 {
-    (len / RESERVE_SHARE).max(RESERVE_BYTES_MIN)
-}
-
-/// The length of a segment that has so much room beside its reserve.
-fn with_reserve(room: u64) -> u64 {
-    align(room + (room / (RESERVE_SHARE - 1) + 1).max(RESERVE_BYTES_MIN))
+fn claim_of(batch: &LogBatch) -> Claim {
+    if batch.has_entries() {
+        Claim::Entries
+    } else if batch.only_drops() {
+        Claim::Drops
+    } else {
+        Claim::Small
+    }
 }
 
 fn follows(run: &[Position], position: &Position) -> bool {
     let (Some(first), Some(last)) = (run.first(), run.last()) else { return false };
     let Some(gap) = position.offset.checked_sub(last.offset.saturating_add(last.len)) else { return false };
     gap <= READ_GAP_BYTES && position.offset - first.offset + position.len <= READ_RUN_BYTES_MAX
-}
-
-/// The error that everybody gets after a failure.
-pub(super) fn failed(cause: &str) -> Error {
-    Error::fatal(format!("the node log has stopped: {cause}"))
 }

@@ -7,6 +7,10 @@ use crate::disk::sim::SimDisk;
 mod crash;
 mod damage;
 mod faults;
+mod first_block;
+mod group_commit;
+mod running;
+mod senseless;
 mod space;
 
 const DIR: &str = "/log";
@@ -100,14 +104,16 @@ fn a_callback_may_hold_the_last_clone() {
 }
 
 #[test]
-fn a_callback_that_panics_stops_nobody_else() {
-    let disk = SimDisk::new(0);
-    let log = open(&disk).unwrap();
-    let mut batch = LogBatch::new();
-    batch.append(A, 1, vec![entry(1)]);
-    log.submit(batch, Box::new(|_| panic!("on purpose"))).unwrap();
-    append(&log, A, 2..10);
-    expect(&log, A, 1..10);
+fn a_thread_that_cannot_be_started_leaves_the_folder_free() {
+    for failing in ["mainstay-log", "mainstay-log-keeper"] {
+        let disk = SimDisk::new(0);
+        let start = |worker: Worker| {
+            if worker.name == failing { Err(Error::fatal("no thread is left")) } else { start(worker) }
+        };
+        let opened = SegmentLog::open_with(Arc::new(disk.clone()), Path::new(DIR), small(), start);
+        assert_eq!(opened.map(drop).unwrap_err().kind(), ErrorKind::Fatal);
+        append(&open(&disk).unwrap(), A, 1..5);
+    }
 }
 
 #[test]

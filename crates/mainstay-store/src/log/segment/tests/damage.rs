@@ -24,18 +24,18 @@ fn expect_written(disk: &SimDisk) {
     assert!(entries[0] == vec![0; 5000] && entries[1] == vec![9; 2000]);
 }
 
-fn segments(disk: &SimDisk) -> Vec<u32> {
+pub(super) fn segments(disk: &SimDisk) -> Vec<u32> {
     disk.list(Path::new(DIR)).unwrap().iter().filter_map(|name| file::file_number(name)).collect()
 }
 
-fn bytes_of(disk: &SimDisk, number: u32) -> Vec<u8> {
+pub(super) fn bytes_of(disk: &SimDisk, number: u32) -> Vec<u8> {
     let file = disk.open(&segment_path(number), OpenMode::Existing).unwrap();
     let mut bytes = vec![0; file.len().unwrap() as usize];
     file.read_exact_at(&mut bytes, 0).unwrap();
     bytes
 }
 
-fn used(bytes: &[u8]) -> usize {
+pub(super) fn used(bytes: &[u8]) -> usize {
     let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     align(last as u64 + 1) as usize
 }
@@ -145,6 +145,18 @@ fn a_block_that_a_later_one_proves_is_not_taken_for_torn() {
 }
 
 #[test]
+fn damage_to_the_zeros_of_the_spare_segment_is_overwritten() {
+    let disk = written();
+    let spare = *segments(&disk).last().unwrap();
+    disk.flip_bit(&segment_path(spare), 5000, 0).unwrap();
+    expect_written(&disk);
+    assert_eq!(used(&bytes_of(&disk, spare)), SEGMENT_HEADER_BYTES);
+    // Where the next block goes, anything but a block is damage.
+    disk.flip_bit(&segment_path(spare), 600, 0).unwrap();
+    expect_corrupt(&disk, &file::file_name(spare));
+}
+
+#[test]
 fn a_missing_file_is_missed() {
     let numbers = segments(&written());
     for from in 0..numbers.len() {
@@ -167,6 +179,46 @@ fn a_cut_file_is_found() {
         let disk = written();
         disk.cut(&segment_path(number), len).unwrap();
         expect_corrupt(&disk, &file::file_name(number));
+    }
+}
+
+#[test]
+fn a_young_log_whose_first_file_is_damaged_is_not_made_anew() {
+    for mode in [OpenMode::Either, OpenMode::Existing, OpenMode::New] {
+        for len in [0, 100, 512, 700] {
+            let disk = SimDisk::new(0);
+            append(&open(&disk).unwrap(), A, 1..5);
+            disk.cut(&segment_path(1), len).unwrap();
+            let before = [bytes_of(&disk, 1), bytes_of(&disk, 2)];
+            let error =
+                SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), LogOptions { mode, ..small() }).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+            assert!(error.to_string().contains("0000000001.segment"), "{error}");
+            assert!(segments(&disk) == [1, 2] && [bytes_of(&disk, 1), bytes_of(&disk, 2)] == before);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_creating_a_log_has_left_unfinished_is_begun_again_and_any_other_is_not() {
+    let lone = |bytes: &[u8]| {
+        let disk = SimDisk::new(0);
+        disk.create_dir_all(Path::new(DIR)).unwrap();
+        disk.open(&segment_path(1), OpenMode::New).unwrap().write_all_at(bytes, 0).unwrap();
+        disk
+    };
+    let header = SegmentHeader { number: 1, len: 16 << 10 }.encode();
+    for unfinished in [&[][..], &[0; 100], &[0; 512], &[0; 9000], &header] {
+        let disk = lone(unfinished);
+        let options = LogOptions { mode: OpenMode::Existing, ..small() };
+        let error = SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
+        assert_eq!(segments(&disk), [1], "who knows that there was a log can still look at what is left");
+        append(&open(&disk).unwrap(), A, 1..5);
+        expect(&open(&disk).unwrap(), A, 1..5);
+    }
+    for damaged in [&header[..100], &[7; 512], &SegmentHeader { number: 2, len: 16 << 10 }.encode()] {
+        expect_corrupt(&lone(damaged), "0000000001.segment");
     }
 }
 

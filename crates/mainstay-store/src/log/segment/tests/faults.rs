@@ -173,6 +173,32 @@ fn a_full_disk_refuses_a_batch_and_changes_nothing() {
 }
 
 #[test]
+fn hard_states_do_not_use_up_the_room_that_a_compaction_needs() {
+    let disk = SimDisk::new(0);
+    let log = open(&disk).unwrap();
+    append(&log, A, 1..10);
+    disk.set_capacity(Some(disk.used_bytes()));
+    let mut refused = [false; 2];
+    let mut index = 10;
+    while refused != [true; 2] {
+        match write(&log, |batch| _ = batch.append(A, index, vec![entry(index)])) {
+            Ok(()) => index += 1,
+            Err(_) => refused[0] = true,
+        }
+        refused[1] |= write(&log, |batch| _ = batch.hard_state(A, "vote".into())).is_err();
+        refused[1] |= write(&log, |_| {}).is_err();
+    }
+    for group in [A, B] {
+        write(&log, |batch| _ = batch.compact(group, index - 1, "mark".into())).unwrap();
+    }
+    // Nothing is in the way any more once the disk has room for the next segment.
+    disk.set_capacity(None);
+    append(&log, A, index..index + 100);
+    drop(log);
+    expect(&open(&disk).unwrap(), A, index..index + 100);
+}
+
+#[test]
 fn opening_without_permission_room_or_a_lock_says_so() {
     let denied = |op| {
         let disk = SimDisk::new(0);
@@ -203,13 +229,15 @@ fn opening_without_permission_room_or_a_lock_says_so() {
 fn limits_are_kept() {
     let disk = SimDisk::new(0);
     let options = LogOptions { batch_bytes_max: 100_000, queue_bytes_max: 150_000, ..task_options() };
+    let noted = Arc::new(Mutex::new(Vec::new()));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     runtime.block_on(async {
         let log = SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), options).unwrap();
         let submit = |index, bytes: usize| {
             let mut batch = LogBatch::new();
             batch.append(A, index, vec![Bytes::from(vec![1; bytes])]);
-            log.submit(batch, Box::new(|result| result.unwrap())).map_err(|error| error.kind())
+            let noted = Arc::clone(&noted);
+            log.submit(batch, Box::new(move |result| noted.lock().push(result))).map_err(|error| error.kind())
         };
         assert_eq!(submit(1, 100_000), Err(ErrorKind::TooLarge));
         // Larger than a segment: it gets one of its own.
@@ -221,31 +249,12 @@ fn limits_are_kept() {
         }
         drop(log);
     });
+    let noted: Vec<Result<()>> = std::mem::take(&mut *noted.lock());
+    assert_eq!(noted.into_iter().collect::<Result<Vec<()>>>().unwrap().len(), 2);
     let log = open(&disk).unwrap();
     assert_eq!(log.read(A, 1..3, usize::MAX).unwrap(), vec![Bytes::from(vec![1; 90_000]); 2]);
 }
 
-#[test]
-fn those_who_wait_together_share_a_sync() {
-    let disk = SimDisk::new(0);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-    runtime.block_on(async {
-        let log = SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), task_options()).unwrap();
-        let before = disk.syncs();
-        let (called, mut wait) = tokio::sync::mpsc::channel(100);
-        for index in 0..50 {
-            let called = called.clone();
-            let mut batch = LogBatch::new();
-            batch.append(A, index, vec![entry(index)]);
-            log.submit(batch, Box::new(move |result| called.try_send(result).unwrap())).unwrap();
-        }
-        for _ in 0..50 {
-            wait.recv().await.unwrap().unwrap();
-        }
-        assert_eq!(disk.syncs() - before, 1);
-    });
-}
-
-fn task_options() -> LogOptions {
+pub(super) fn task_options() -> LogOptions {
     LogOptions { driver: Driver::Task { sync_delay: SyncDelay::default() }, ..small() }
 }
