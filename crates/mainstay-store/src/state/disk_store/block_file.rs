@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use mainstay_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
-use super::failure::io_failure;
+use super::failure::{Replaced, io_failure};
+use super::reading::past_redb;
 use crate::disk::{Disk, DiskFile, OpenMode};
 
 const MAGIC: [u8; 8] = *b"MAINSTST";
@@ -134,6 +135,10 @@ impl BlockFile {
         self.retired.store(true, Ordering::Release);
     }
 
+    pub(super) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
     fn check_sealed(&self) -> io::Result<()> {
         if self.sealed.load(Ordering::Acquire) {
             return Err(io::Error::other("the state store is closed"));
@@ -142,12 +147,12 @@ impl BlockFile {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.read_blocks(offset, out)?;
-        // After the read, so that what was read while the file changed hands does not count.
-        if self.retired.load(Ordering::Acquire) {
-            return Err(io::Error::other("the state store was opened anew"));
+        let read = self.read_blocks(offset, out);
+        // After the read, so that what was read while the file changed hands does not count, nor that it could not be.
+        if self.is_retired() {
+            return Err(io::Error::other(Replaced));
         }
-        Ok(())
+        read
     }
 
     fn read_blocks(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -245,7 +250,7 @@ impl redb::StorageBackend for Backend {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
+        self.0.read(offset, out).map_err(past_redb)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

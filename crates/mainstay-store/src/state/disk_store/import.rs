@@ -107,11 +107,14 @@ impl Import for DiskImport {
         let (mark, counts) = self.reader.complete()?;
         let shared = self.shared.clone();
         let place = &shared.place;
+        // Most of what is left to write is written before anybody has to wait.
+        self.write(Writing::commit)?;
+        // In this order, because an apply that reads may wait for a writer.
+        let applying = shared.applying.lock();
         let _writer = place.writer.lock();
         let generation = place.generation.load(Ordering::Acquire) + 1;
         let checkpoint = Checkpoint { generation, mark: mark.clone(), counts };
         let base = self.write(|writing| {
-            writing.commit()?;
             writing.instance.try_write(|transaction| checkpoint.store(transaction))?;
             Base::of(place, writing.instance.clone())
         })?;
@@ -121,7 +124,6 @@ impl Import for DiskImport {
         self.is_in_place = true;
         *shared.unsynced_name.lock() = true;
         place.generation.store(generation, Ordering::Release);
-        let applying = shared.applying.lock();
         let mut layers = shared.layers.write();
         let replaced = std::mem::replace(&mut layers.active, Overlay::at(mark.clone()));
         let replaced = (replaced, layers.frozen.take(), std::mem::replace(&mut layers.base, Arc::new(base)));

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use mainstay_core::Result;
@@ -19,6 +20,10 @@ pub(super) const STATE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition
 /// The record of the last checkpoint.
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 const CHECKPOINT: &str = "checkpoint";
+
+/// How long a reader waits for a writer that opens the file anew. That takes a few reads and at most two syncs; who has
+/// waited in vain fails with `Retry`.
+pub(super) const WRITER_WAIT_MAX: Duration = Duration::from_secs(10);
 
 pub(super) type StateTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
@@ -114,6 +119,10 @@ impl Instance {
     /// Ends all reading and writing through this instance, because another takes over the file.
     pub(super) fn retire(&self) {
         self.blocks.retire();
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.blocks.is_retired()
     }
 }
 

@@ -12,6 +12,7 @@ mod base;
 mod block_file;
 mod failure;
 mod instance;
+mod reading;
 
 mod checkpoint;
 mod import;
@@ -77,8 +78,8 @@ struct Shared {
     place: Arc<Place>,
     /// Held for moments only: never while the disk works.
     layers: RwLock<Layers>,
-    /// Held by who applies or imports, so that counters do not change between being read and being written. New values are
-    /// kept in it.
+    /// Held by who applies or ends an import, so that counters do not change between being read and being written. New values
+    /// are kept in it. Taken before the writer's lock by who needs both.
     applying: Mutex<Pool>,
     /// What is certain to survive a crash.
     checkpointed: RwLock<Mark>,
@@ -151,7 +152,7 @@ impl StateStore for DiskStore {
         let mut prepared = Prepared::new();
         prepared.fill(writes);
         let mut pool = self.shared.applying.lock();
-        prepared.count(|key| self.shared.get_for_apply(key))?;
+        prepared.count(|key| self.shared.get(key))?;
         let mut layers = self.shared.layers.write();
         mark.check_follows(&layers.active.mark)?;
         layers.active.cost_bytes += prepared.cost_bytes();
@@ -199,7 +200,19 @@ impl StateStore for DiskStore {
 }
 
 impl Shared {
+    /// Reads once more after a failure of the moment, from what the state is then: a counter that cannot be read stops a
+    /// replica.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        match self.find(key) {
+            Err(error) if error.kind() == ErrorKind::Retry => {
+                self.mend();
+                self.find(key)
+            }
+            found => found,
+        }
+    }
+
+    fn find(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let layers = self.layers.read();
         match layers.lookup(key) {
             Known::Value(value) => return Ok(Some(value.to_bytes())),
@@ -209,12 +222,6 @@ impl Shared {
         let base = layers.base.clone();
         drop(layers);
         base.get(key)
-    }
-
-    /// Reads once more after a failure: a store mends its file after one failed read, and what cannot be applied stops a
-    /// replica.
-    fn get_for_apply(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.get(key).or_else(|_| self.get(key))
     }
 
     fn snapshot(&self) -> DiskSnapshot {
