@@ -323,6 +323,37 @@ fn a_full_disk_fails_the_checkpoint_and_nothing_else() {
     assert_holds(&open(&disk).unwrap(), &all);
 }
 
+/// redb doubles its file when it needs a page more. That much need not be free.
+#[test]
+fn a_checkpoint_needs_no_more_room_than_it_writes() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk).unwrap();
+    put(&store, 1, 0..2000, 1000);
+    store.checkpoint().unwrap();
+    let file = disk.open(Path::new(PATH), OpenMode::Existing).unwrap();
+    let len = file.len().unwrap();
+    disk.set_capacity(Some(disk.used_bytes() + len / 2));
+    let mut index = 1;
+    while file.len().unwrap() == len {
+        index += 1;
+        let first = index as u32 * 100 + 2000;
+        put(&store, index, first..first + 100, 1000);
+        assert_eq!(store.checkpoint().unwrap(), mark(index));
+    }
+    let all = entries(&*store.snapshot().unwrap()).unwrap();
+    // When there is no room for what is written either, that is told, and later made good for.
+    while store.checkpoint().is_ok() {
+        index += 1;
+        let first = index as u32 * 100 + 2000;
+        put(&store, index, first..first + 100, 1000);
+    }
+    let error = store.checkpoint().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error:?}");
+    assert!(entries(&*store.snapshot().unwrap()).unwrap().len() > all.len());
+    disk.set_capacity(None);
+    assert_eq!(store.checkpoint().unwrap(), mark(index));
+}
+
 #[test]
 fn a_failing_disk_fails_the_checkpoint_and_a_later_one_saves_all() {
     for op in [DiskOp::Write, DiskOp::Sync, DiskOp::Allocate] {

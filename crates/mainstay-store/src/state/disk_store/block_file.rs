@@ -34,6 +34,9 @@ const BLOCK_BYTES: usize = 4096;
 /// A block and its checksum.
 const UNIT_BYTES: usize = BLOCK_BYTES + 4;
 
+/// By how much a file may grow with all of that reserved.
+const RESERVED_BYTES_MAX: u64 = 64 << 20;
+
 /// A file of checked blocks.
 #[derive(Debug)]
 pub(super) struct BlockFile {
@@ -216,10 +219,10 @@ impl BlockFile {
         let before = self.len.load(Ordering::Acquire);
         // Block 0 has two units.
         let file_len = unit_offset(if blocks == 0 { 0 } else { blocks + 1 });
-        if len > before {
-            // Reserved, so that a full disk shows here and not in the midst of a commit.
-            self.file.allocate(file_len)?;
-        } else {
+        // A little is reserved, so that pages lie together and a full disk shows early. redb asks for as much as there is
+        // already, or for gigabytes, when it needs a page: that much need not be there.
+        let is_reserved = len > before && len - before <= RESERVED_BYTES_MAX && reserve(&*self.file, file_len)?;
+        if !is_reserved {
             self.file.set_len(file_len)?;
         }
         self.len.store(len, Ordering::Release);
@@ -263,6 +266,15 @@ impl redb::StorageBackend for Backend {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.0.write(offset, data)
+    }
+}
+
+/// Reserves room if there is any; false if the disk has not that much.
+fn reserve(file: &dyn DiskFile, len: u64) -> io::Result<bool> {
+    match file.allocate(len) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
