@@ -8,7 +8,8 @@ use parking_lot::RwLock;
 
 use super::super::cursor::{BATCH_BYTES_MAX, Source};
 use super::super::{Counts, KeyRange, Order};
-use super::failure::{is_broken, is_stale, redb_failure};
+use super::difference::Difference;
+use super::failure::{is_broken, is_stale, redb_failure, wrong_counts};
 use super::instance::{Checkpoint, Instance, Place, StateTable, WRITER_WAIT_MAX};
 use super::reading::reading;
 
@@ -46,6 +47,13 @@ impl Base {
 
     pub(super) fn counts(&self) -> Counts {
         self.checkpoint.counts
+    }
+
+    /// The counts after changes on top of this.
+    pub(super) fn counts_with(&self, difference: &Difference) -> Result<Counts> {
+        difference
+            .apply_to(self.checkpoint.counts)
+            .ok_or_else(|| redb_failure(&self.place.path, "count the entries of", wrong_counts()))
     }
 
     pub(super) fn instance(&self) -> Arc<Instance> {

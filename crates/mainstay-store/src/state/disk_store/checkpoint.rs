@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 use mainstay_core::{Error, Result};
 use redb::{Table, WriteTransaction};
 
-use super::super::{Counts, Mark};
+use super::super::Mark;
 use super::base::Base;
-use super::failure::{io_failure, is_latched, is_stale, redb_failure};
-use super::instance::{Checkpoint, STATE, WRITER_WAIT_MAX};
+use super::difference::Difference;
+use super::failure::{io_failure, is_latched, is_stale, redb_failure, wrong_counts};
+use super::instance::{Checkpoint, STATE, WRITER_WAIT_MAX, next_generation};
 use super::overlay::Overlay;
 use super::{Shared, folder_of};
 
@@ -130,39 +131,38 @@ impl Shared {
 }
 
 fn write_overlay(transaction: &WriteTransaction, overlay: &Overlay) -> Result<(), redb::Error> {
-    let Checkpoint { generation, mut counts, .. } = Checkpoint::load(transaction)?;
+    let before = Checkpoint::load(transaction)?;
+    let mut difference = Difference::default();
     let mut table = transaction.open_table(STATE)?;
     for (start, end) in &overlay.erased {
-        erase(&mut table, start, end.as_deref(), &mut counts)?;
+        erase(&mut table, start, end.as_deref(), &mut difference)?;
     }
     for (key, value) in &overlay.entries {
-        let before = match value {
-            Some(value) => table.insert(&**key, value.as_slice())?.map(|before| before.value().len()),
-            None => table.remove(&**key)?.map(|before| before.value().len()),
+        let replaced = match value {
+            Some(value) => table.insert(&**key, value.as_slice())?.map(|replaced| replaced.value().len()),
+            None => table.remove(&**key)?.map(|replaced| replaced.value().len()),
         };
-        if let Some(before) = before {
-            counts.entries -= 1;
-            counts.bytes -= (key.len() + before) as u64;
+        if let Some(replaced) = replaced {
+            difference.remove(key.len(), replaced);
         }
         if let Some(value) = value {
-            counts.entries += 1;
-            counts.bytes += (key.len() + value.as_slice().len()) as u64;
+            difference.add(key.len(), value.as_slice().len());
         }
     }
     drop(table);
-    Checkpoint { generation: generation + 1, mark: overlay.mark.clone(), counts }.store(transaction)
+    let counts = difference.apply_to(before.counts).ok_or_else(wrong_counts)?;
+    Checkpoint { generation: next_generation(before.generation), mark: overlay.mark.clone(), counts }.store(transaction)
 }
 
 fn erase(
     table: &mut Table<'_, &'static [u8], &'static [u8]>,
     start: &[u8],
     end: Option<&[u8]>,
-    counts: &mut Counts,
+    difference: &mut Difference,
 ) -> Result<(), redb::Error> {
     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
     table.retain_in::<&[u8], _>((Bound::Included(start), end), |key, value| {
-        counts.entries -= 1;
-        counts.bytes -= (key.len() + value.len()) as u64;
+        difference.remove(key.len(), value.len());
         false
     })?;
     Ok(())

@@ -70,6 +70,11 @@ pub(super) fn redb_failure(path: &Path, action: &str, error: impl Into<redb::Err
     }
 }
 
+/// A record of a checkpoint that does not fit what it was written with.
+pub(super) fn wrong_counts() -> redb::Error {
+    redb::Error::Corrupted("the counts of the last checkpoint are not those of its entries".to_owned())
+}
+
 /// True if redb refuses to go on after this, or cannot be trusted to, until the file is opened anew.
 pub(super) fn is_latched(error: &redb::Error) -> bool {
     matches!(error, redb::Error::Io(_)) || is_broken(error)

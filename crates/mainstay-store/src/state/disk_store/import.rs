@@ -9,7 +9,7 @@ use super::super::export::{ChunkReader, Entries};
 use super::super::{Import, Mark};
 use super::base::Base;
 use super::failure::{io_failure, redb_failure, shielded};
-use super::instance::{Checkpoint, Instance, STATE};
+use super::instance::{Checkpoint, Instance, STATE, next_generation};
 use super::overlay::Overlay;
 use super::{Shared, beside};
 
@@ -112,7 +112,7 @@ impl Import for DiskImport {
         // In this order, because an apply that reads may wait for a writer.
         let applying = shared.applying.lock();
         let _writer = place.writer.lock();
-        let generation = place.generation.load(Ordering::Acquire) + 1;
+        let generation = next_generation(place.generation.load(Ordering::Acquire));
         let checkpoint = Checkpoint { generation, mark: mark.clone(), counts };
         let base = self.write(|writing| {
             writing.instance.try_write(|transaction| checkpoint.store(transaction))?;

@@ -6,6 +6,7 @@ mod overlay;
 mod pool;
 mod snapshot;
 
+mod difference;
 mod merge;
 
 mod base;
@@ -264,3 +265,6 @@ fn folder_of(path: &Path) -> &Path {
         _ => Path::new("."),
     }
 }
+
+#[cfg(test)]
+mod tests;
