@@ -11,7 +11,7 @@ use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::disk::{Disk as _, OpenMode};
 use mainstay_store::state::conformance::OwnedWrite;
 use mainstay_store::state::{
-    DiskStore, DiskStoreOptions, KeyRange, Mark, Order, StateSnapshot, StateStore as _, WriteBatch,
+    DiskStore, DiskStoreOptions, KeyRange, Mark, Order, StateSnapshot, StateStore as _, Write, WriteBatch,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -495,6 +495,19 @@ fn a_cut_file_is_corrupt() {
         put(&store, 1, 0..300, 1000);
         store.checkpoint().unwrap();
     }
+}
+
+#[test]
+fn a_value_that_no_checkpoint_could_write_is_refused() {
+    let store = open(&SimDisk::new(1)).unwrap();
+    put(&store, 1, 0..3, 10);
+    // Memory that is never touched takes no room.
+    let value = vec![0; 3 << 30];
+    let long = Write::Put { key: b"long", value: &value };
+    let error = store.apply(mark(2), &mut [Write::Put { key: b"short", value: b"" }, long].into_iter()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    assert!(error.to_string().contains("\"long\""), "{error}");
+    assert_eq!((store.mark(), store.get(b"short").unwrap()), (mark(1), None));
 }
 
 #[test]

@@ -27,7 +27,8 @@ pub(super) fn io_failure(path: &Path, action: &str, error: io::Error) -> Error {
     let path = path.display();
     let (kind, message) = match error.kind() {
         io::ErrorKind::NotFound => {
-            (ErrorKind::NotFound, format!("cannot {action} state store {path}: there is no such file"))
+            let remedy = "check the data folder, or import its state from another replica";
+            (ErrorKind::NotFound, format!("cannot {action} state store {path}: there is no such file; {remedy}"))
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             (ErrorKind::StorageFull, format!("cannot {action} state store {path}: the disk is full, make room"))
@@ -55,13 +56,22 @@ pub(super) fn redb_failure(path: &Path, action: &str, error: impl Into<redb::Err
         redb::Error::Io(error) => io_failure(path, action, error),
         error @ redb::Error::UpgradeRequired(_) => Error::new(
             ErrorKind::UnknownVersion,
-            format!("cannot {action} state store {}: another version of redb wrote it", path.display()),
+            format!(
+                "cannot {action} state store {}: another version of redb wrote it, upgrade this node",
+                path.display()
+            ),
         )
         .with_source(error),
         redb::Error::ValueTooLarge(len) => Error::new(
             ErrorKind::TooLarge,
-            format!("cannot {action} state store {}: a value of {len} bytes is too long", path.display()),
+            format!("cannot {action} state store {}: a value of {len} bytes is too long, divide it", path.display()),
         ),
+        // Left behind by a panic of redb's, which was told to who caused it, or asked of redb where it cannot be done: the
+        // file is as it was.
+        error @ (redb::Error::TransactionPoisoned | redb::Error::Unsupported) => {
+            let message = format!("cannot {action} state store {}: redb refused; open it again", path.display());
+            Error::fatal(message).with_source(error)
+        }
         error => Error::corrupt(format!(
             "cannot {action} state store {}: it is damaged, import its state from another replica",
             path.display()

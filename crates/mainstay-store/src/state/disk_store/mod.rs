@@ -103,14 +103,21 @@ impl DiskStore {
         let lock = disk.lock(&beside(path, "lock")).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => Error::new(
                 ErrorKind::Conflict,
-                format!("state store {} is open in another process, or still held in this one", path.display()),
+                format!(
+                    "state store {} is open in another process, or still held in this one: stop that, or drop its stores, \
+                     snapshots and scans",
+                    path.display()
+                ),
             ),
             _ => failed(error),
         })?;
         remove_leftovers(&*disk, path)?;
         let is_there = disk.list(folder).map_err(failed)?.contains(&name_of(path));
         if is_there && options.mode == OpenMode::New {
-            return Err(Error::new(ErrorKind::Conflict, format!("state store {} exists already", path.display())));
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                format!("state store {} exists already: open it as it is, or use another path", path.display()),
+            ));
         }
         let place = Arc::new(Place {
             disk,
@@ -152,6 +159,7 @@ impl StateStore for DiskStore {
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()> {
         let mut prepared = Prepared::new();
         prepared.fill(writes);
+        prepared.check_lengths()?;
         let mut pool = self.shared.applying.lock();
         prepared.count(|key| self.shared.get(key))?;
         let mut layers = self.shared.layers.write();
