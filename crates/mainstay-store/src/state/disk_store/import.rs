@@ -1,3 +1,4 @@
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -72,10 +73,13 @@ impl Writing {
             None => self.instance.begin()?,
         };
         let mut table = transaction.open_table(STATE)?;
+        // The reader has seen to it that keys grow, so that each entry belongs behind the last: nothing is looked for.
+        let mut end = table.upper_bound_mut(Bound::<&[u8]>::Unbounded)?;
         for (key, value) in entries {
-            table.insert(key, value)?;
+            end.insert_before(key, value)?;
             self.transaction_bytes += key.len() + value.len();
         }
+        end.close()?;
         drop(table);
         self.transaction = Some(transaction);
         if self.transaction_bytes >= TRANSACTION_BYTES { self.commit() } else { Ok(()) }
