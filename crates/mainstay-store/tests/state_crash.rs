@@ -11,7 +11,7 @@ use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::disk::{Disk as _, OpenMode};
 use mainstay_store::state::conformance::OwnedWrite;
 use mainstay_store::state::{
-    DiskStore, DiskStoreOptions, KeyRange, Mark, Order, StateSnapshot, StateStore as _, WriteBatch,
+    DiskStore, DiskStoreOptions, KeyRange, Mark, Order, StateSnapshot, StateStore as _, Write, WriteBatch,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -323,6 +323,37 @@ fn a_full_disk_fails_the_checkpoint_and_nothing_else() {
     assert_holds(&open(&disk).unwrap(), &all);
 }
 
+/// redb doubles its file when it needs a page more. That much need not be free.
+#[test]
+fn a_checkpoint_needs_no_more_room_than_it_writes() {
+    let disk = SimDisk::new(1);
+    let store = open(&disk).unwrap();
+    put(&store, 1, 0..2000, 1000);
+    store.checkpoint().unwrap();
+    let file = disk.open(Path::new(PATH), OpenMode::Existing).unwrap();
+    let len = file.len().unwrap();
+    disk.set_capacity(Some(disk.used_bytes() + len / 2));
+    let mut index = 1;
+    while file.len().unwrap() == len {
+        index += 1;
+        let first = index as u32 * 100 + 2000;
+        put(&store, index, first..first + 100, 1000);
+        assert_eq!(store.checkpoint().unwrap(), mark(index));
+    }
+    let all = entries(&*store.snapshot().unwrap()).unwrap();
+    // When there is no room for what is written either, that is told, and later made good for.
+    while store.checkpoint().is_ok() {
+        index += 1;
+        let first = index as u32 * 100 + 2000;
+        put(&store, index, first..first + 100, 1000);
+    }
+    let error = store.checkpoint().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull, "{error:?}");
+    assert!(entries(&*store.snapshot().unwrap()).unwrap().len() > all.len());
+    disk.set_capacity(None);
+    assert_eq!(store.checkpoint().unwrap(), mark(index));
+}
+
 #[test]
 fn a_failing_disk_fails_the_checkpoint_and_a_later_one_saves_all() {
     for op in [DiskOp::Write, DiskOp::Sync, DiskOp::Allocate] {
@@ -464,6 +495,19 @@ fn a_cut_file_is_corrupt() {
         put(&store, 1, 0..300, 1000);
         store.checkpoint().unwrap();
     }
+}
+
+#[test]
+fn a_value_that_no_checkpoint_could_write_is_refused() {
+    let store = open(&SimDisk::new(1)).unwrap();
+    put(&store, 1, 0..3, 10);
+    // Memory that is never touched takes no room.
+    let value = vec![0; 3 << 30];
+    let long = Write::Put { key: b"long", value: &value };
+    let error = store.apply(mark(2), &mut [Write::Put { key: b"short", value: b"" }, long].into_iter()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TooLarge);
+    assert!(error.to_string().contains("\"long\""), "{error}");
+    assert_eq!((store.mark(), store.get(b"short").unwrap()), (mark(1), None));
 }
 
 #[test]

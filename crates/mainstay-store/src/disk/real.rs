@@ -138,10 +138,15 @@ impl DiskFile for RealFile {
 
 fn fill_with_zeros(file: &File, len: u64) -> io::Result<()> {
     static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
-    let mut offset = file.metadata()?.len();
+    let before = file.metadata()?.len();
+    let mut offset = before;
     while offset < len {
         let step = (len - offset).min(ZEROS.len() as u64);
-        file.write_all_at(&ZEROS[..step as usize], offset)?;
+        if let Err(error) = file.write_all_at(&ZEROS[..step as usize], offset) {
+            // A disk that is full is not left fuller. Should this fail, too, the first error is the one to tell.
+            _ = file.set_len(before);
+            return Err(error);
+        }
         offset += step;
     }
     Ok(())

@@ -116,7 +116,7 @@ impl MemoryStore {
     /// applies something, and nothing is applied if it refuses.
     ///
     /// # Errors
-    /// As [`apply`](StateStore::apply); that of `first`.
+    /// As [`apply`](StateStore::apply); that of `first`; `Corrupt` if no index follows.
     #[inline]
     pub fn append<'a, W, const N: usize>(
         &self,
@@ -128,7 +128,7 @@ impl MemoryStore {
         W: Iterator<Item = Write<'a>>,
     {
         let mut shared = self.inner.write();
-        let index = shared.state.mark.index + 1;
+        let index = shared.state.next_index()?;
         let mut prepared = Prepared::new();
         prepared.fill(writes(index));
         prepared.count(|key| shared.state.map.get(key).map(Value::to_bytes).transpose())?;
@@ -144,7 +144,7 @@ impl MemoryStore {
     /// [`append`](MemoryStore::append) of objects alone, which is most of what is appended.
     ///
     /// # Errors
-    /// That of `first`.
+    /// That of `first`; `Corrupt` if no index follows.
     #[inline]
     pub fn append_objects<const N: usize>(
         &self,
@@ -152,7 +152,7 @@ impl MemoryStore {
         first: impl FnOnce(u64, &[(Key, Object)]) -> Result<()>,
     ) -> Result<u64> {
         let mut shared = self.inner.write();
-        let index = shared.state.mark.index + 1;
+        let index = shared.state.next_index()?;
         first(index, &objects)?;
         let replaced = self.change(&mut shared, None, objects.into_iter());
         shared.state.mark.index = index;
@@ -164,7 +164,7 @@ impl MemoryStore {
     /// [`append_objects`](MemoryStore::append_objects) of a single one.
     ///
     /// # Errors
-    /// That of `first`.
+    /// That of `first`; `Corrupt` if no index follows.
     #[inline]
     pub fn append_object(
         &self,
@@ -172,7 +172,7 @@ impl MemoryStore {
         first: impl FnOnce(u64, &(Key, Object)) -> Result<()>,
     ) -> Result<u64> {
         let mut shared = self.inner.write();
-        let index = shared.state.mark.index + 1;
+        let index = shared.state.next_index()?;
         first(index, &put)?;
         let replaced = shared.set_object(put);
         shared.state.mark.index = index;
@@ -325,6 +325,14 @@ impl Layer for Change<'_> {
 }
 
 impl State {
+    /// The index of what is appended next. A state that was imported may be at any.
+    #[inline]
+    fn next_index(&self) -> Result<u64> {
+        self.mark.index.checked_add(1).ok_or_else(|| {
+            Error::corrupt("the state in memory is at the last index that there is: import it from another replica")
+        })
+    }
+
     /// Sets a key, and returns what it had.
     #[inline]
     fn set(&mut self, key: Key, value: Value) -> Option<Value> {
@@ -428,6 +436,9 @@ impl Mark {
 
 #[cfg(test)]
 mod tests {
+    use mainstay_core::ErrorKind;
+    use mainstay_core::contract::Encodable;
+
     use super::super::WriteBatch;
     use super::*;
 
@@ -438,6 +449,60 @@ mod tests {
 
     fn is_object(store: &MemoryStore, key: &[u8]) -> bool {
         matches!(store.held(key), Some(Held::Object(_)))
+    }
+
+    /// A value of a mebibyte that counts how often it is encoded.
+    struct Counted(Arc<AtomicU64>);
+
+    const COUNTED_BYTES: usize = 1 << 20;
+
+    impl Encodable for Counted {
+        fn encode_at_end(&self, bytes: &mut Vec<u8>) -> Result<()> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            bytes.resize(bytes.len() + COUNTED_BYTES, 7);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_scan_encodes_few_objects_ahead() {
+        let store = MemoryStore::new();
+        let encoded = Arc::new(AtomicU64::new(0));
+        let objects: SmallVec<[_; 1]> = (0..600_u32)
+            .map(|key| {
+                let value = Arc::new(Counted(encoded.clone()));
+                (Key::from(&key.to_be_bytes()[..]), Object { value, head: 9, len: 1 + COUNTED_BYTES as u32 })
+            })
+            .collect();
+        store.append_objects(objects, |_, _| Ok(())).unwrap();
+        for order in [Order::Ascending, Order::Descending] {
+            encoded.store(0, Ordering::Relaxed);
+            let scan = store.snapshot().unwrap().scan(KeyRange::all(), order).unwrap();
+            let mut seen = 0;
+            for entry in scan {
+                entry.unwrap();
+                seen += 1;
+                assert!(encoded.load(Ordering::Relaxed) - seen < 2, "{seen} of {encoded:?}");
+            }
+            assert_eq!(seen, 600);
+        }
+    }
+
+    #[test]
+    fn an_index_that_no_other_follows_is_told() {
+        let store = MemoryStore::new();
+        store.apply(Mark { index: u64::MAX, ..Mark::default() }, &mut std::iter::empty()).unwrap();
+        let batch = WriteBatch::new();
+        let object = || (Key::from(&b"n"[..]), text("late"));
+        let none = SmallVec::<[_; 1]>::new;
+        for error in [
+            store.append(|_| batch.iter(), none(), |_, _| panic!()).unwrap_err(),
+            store.append_objects(SmallVec::<[_; 1]>::from_iter([object()]), |_, _| panic!()).unwrap_err(),
+            store.append_object(object(), |_, _| panic!()).unwrap_err(),
+        ] {
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{error}");
+        }
+        assert_eq!((store.mark().index, store.get(b"n").unwrap()), (u64::MAX, None));
     }
 
     #[test]

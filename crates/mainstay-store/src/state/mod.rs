@@ -52,8 +52,9 @@ pub trait StateStore: Debug + Send + Sync + 'static {
     /// Applies writes in order and moves the mark.
     ///
     /// # Errors
-    /// `Invalid` if the mark's index goes back or an [add](Write::Add) finds a value that is no counter (see [`refused`]), and
-    /// what reading it can fail with. Nothing is changed then.
+    /// `Invalid` if the mark's index goes back or an [add](Write::Add) finds a value that is no counter (see [`refused`]),
+    /// `TooLarge` for an entry that the store could not keep, and what reading a counter can fail with. Nothing is changed
+    /// then.
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()>;
 
     /// The mark of the last apply.

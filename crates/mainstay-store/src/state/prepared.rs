@@ -13,6 +13,9 @@ const INLINE_WRITES: usize = 4;
 /// How much of a key an error shows.
 const NAMED_BYTES_MAX: usize = 64;
 
+/// How long an entry in a file may be, with what a write costs beside: what redb takes.
+const ENTRY_BYTES_MAX: u64 = 3 << 30;
+
 /// Where entries are kept in memory.
 pub(super) trait Layer {
     /// Sets a key.
@@ -72,6 +75,17 @@ impl<'a> Prepared<'a> {
             return Ok(());
         }
         self.writes.iter().try_for_each(|write| step(&mut self.counters, write, &mut current, &mut |_, _| ()))
+    }
+
+    /// Refuses an entry that is longer than a file can hold: no checkpoint could ever write it.
+    pub(super) fn check_lengths(&self) -> Result<()> {
+        if self.cost_bytes() <= ENTRY_BYTES_MAX {
+            return Ok(());
+        }
+        match self.writes.iter().find(|write| write.cost_bytes() > ENTRY_BYTES_MAX) {
+            Some(Write::Put { key, .. } | Write::PutStamped { start: key, .. }) => Err(too_long(key)),
+            _ => Ok(()),
+        }
     }
 
     /// What the writes count for in memory.
@@ -196,13 +210,25 @@ fn stamped(start: &[u8], stamp: u64, end: &[u8]) -> Key {
 }
 
 fn no_counter(key: &[u8], len: usize) -> Error {
-    let (named, more) = match key.split_at_checked(NAMED_BYTES_MAX) {
+    Error::invalid(format!(
+        "cannot add to key {}: its value has {len} bytes where a counter has {COUNTER_BYTES}; put nothing else under the \
+         keys of counters",
+        named(key)
+    ))
+}
+
+fn too_long(key: &[u8]) -> Error {
+    Error::new(
+        ErrorKind::TooLarge,
+        format!("key {} and its value have more than {ENTRY_BYTES_MAX} bytes: divide the value", named(key)),
+    )
+}
+
+/// A key as errors show it.
+fn named(key: &[u8]) -> String {
+    let (start, more) = match key.split_at_checked(NAMED_BYTES_MAX) {
         Some((start, _)) => (start, "…"),
         None => (key, ""),
     };
-    Error::invalid(format!(
-        "cannot add to key \"{}{more}\": its value has {len} bytes where a counter has {COUNTER_BYTES}; put nothing else \
-         under the keys of counters",
-        named.escape_ascii()
-    ))
+    format!("\"{}{more}\"", start.escape_ascii())
 }

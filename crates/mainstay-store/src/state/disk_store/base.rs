@@ -1,5 +1,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use mainstay_core::Result;
@@ -7,14 +8,19 @@ use parking_lot::RwLock;
 
 use super::super::cursor::{BATCH_BYTES_MAX, Source};
 use super::super::{Counts, KeyRange, Order};
-use super::failure::{is_latched, is_stale, redb_failure, shielded};
-use super::instance::{Checkpoint, Instance, Place, StateTable};
+use super::difference::Difference;
+use super::failure::{is_broken, is_stale, redb_failure, wrong_counts};
+use super::instance::{Checkpoint, Instance, Place, StateTable, WRITER_WAIT_MAX};
+use super::reading::reading;
+
+/// How often something is read that redb gave up on for another reason.
+const ATTEMPTS_MAX: usize = 4;
 
 /// The state as a checkpoint left it in the file. It does not change, and stays readable while later checkpoints are
 /// written.
 ///
-/// redb refuses everything after one failed read or write until the file is opened anew. A base that is still what
-/// the file holds survives that: it moves to the new instance, and so do all snapshots and scans that share it.
+/// redb refuses everything after one failed write until the file is opened anew. A base that is still what the file
+/// holds survives that: it moves to the new instance, and so do all snapshots and scans that share it.
 #[derive(Debug)]
 pub(super) struct Base {
     place: Arc<Place>,
@@ -41,6 +47,13 @@ impl Base {
 
     pub(super) fn counts(&self) -> Counts {
         self.checkpoint.counts
+    }
+
+    /// The counts after changes on top of this.
+    pub(super) fn counts_with(&self, difference: &Difference) -> Result<Counts> {
+        difference
+            .apply_to(self.checkpoint.counts)
+            .ok_or_else(|| redb_failure(&self.place.path, "count the entries of", wrong_counts()))
     }
 
     pub(super) fn instance(&self) -> Arc<Instance> {
@@ -73,27 +86,27 @@ impl Base {
     }
 
     fn read<T>(&self, read: impl Fn(&StateTable) -> Result<T, redb::Error>) -> Result<T> {
-        let reader = self.reader.read().clone();
-        let error = match shielded(|| read(&reader.table)) {
-            Ok(result) => return Ok(result),
-            Err(error) => error,
-        };
-        let failure = |error| redb_failure(&self.place.path, "read", error);
-        if !is_latched(&error) || !self.revive_for_reading(&reader) {
-            return Err(failure(error));
+        let mut attempts_left = ATTEMPTS_MAX;
+        loop {
+            attempts_left -= 1;
+            let reader = self.reader.read().clone();
+            let error = match reading(|| read(&reader.table)) {
+                Ok(result) => return Ok(result),
+                Err(error) => error,
+            };
+            // A read that failed itself has its answer. If redb has heard of it, others find out and open the file anew.
+            let is_mended = is_broken(&error) && self.mend(&reader, &error);
+            if !is_mended || !is_stale(&error) || attempts_left == 0 {
+                return Err(redb_failure(&self.place.path, "read", error));
+            }
         }
-        if !is_stale(&error) {
-            // This very read failed; others shall not suffer, but it has its answer.
-            return Err(failure(error));
-        }
-        let reader = self.reader.read().clone();
-        shielded(|| read(&reader.table)).map_err(failure)
     }
 
-    /// True if the base now reads through another instance than `failed`.
-    fn revive_for_reading(&self, failed: &Arc<Reader>) -> bool {
-        // A writer at work finds the failure itself and opens the file anew.
-        let Some(_writer) = self.place.writer.try_lock() else { return false };
+    /// True if the base now reads through another instance than that which failed.
+    fn mend(&self, failed: &Arc<Reader>, error: &redb::Error) -> bool {
+        // A writer that made redb give up is about to open the file anew.
+        let patience = if is_stale(error) { WRITER_WAIT_MAX } else { Duration::ZERO };
+        let Some(_writer) = self.place.writer.try_lock_for(patience) else { return false };
         if !Arc::ptr_eq(&self.reader.read(), failed) {
             return true;
         }

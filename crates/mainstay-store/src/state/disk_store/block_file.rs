@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use mainstay_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 
-use super::failure::io_failure;
+use super::failure::{Replaced, io_failure};
+use super::reading::past_redb;
 use crate::disk::{Disk, DiskFile, OpenMode};
 
 const MAGIC: [u8; 8] = *b"MAINSTST";
@@ -32,6 +33,9 @@ const BLOCK_BYTES: usize = 4096;
 
 /// A block and its checksum.
 const UNIT_BYTES: usize = BLOCK_BYTES + 4;
+
+/// By how much a file may grow with all of that reserved.
+const RESERVED_BYTES_MAX: u64 = 64 << 20;
 
 /// A file of checked blocks.
 #[derive(Debug)]
@@ -134,6 +138,10 @@ impl BlockFile {
         self.retired.store(true, Ordering::Release);
     }
 
+    pub(super) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
     fn check_sealed(&self) -> io::Result<()> {
         if self.sealed.load(Ordering::Acquire) {
             return Err(io::Error::other("the state store is closed"));
@@ -142,12 +150,12 @@ impl BlockFile {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.read_blocks(offset, out)?;
-        // After the read, so that what was read while the file changed hands does not count.
-        if self.retired.load(Ordering::Acquire) {
-            return Err(io::Error::other("the state store was opened anew"));
+        let read = self.read_blocks(offset, out);
+        // After the read, so that what was read while the file changed hands does not count, nor that it could not be.
+        if self.is_retired() {
+            return Err(io::Error::other(Replaced));
         }
-        Ok(())
+        read
     }
 
     fn read_blocks(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
@@ -211,10 +219,10 @@ impl BlockFile {
         let before = self.len.load(Ordering::Acquire);
         // Block 0 has two units.
         let file_len = unit_offset(if blocks == 0 { 0 } else { blocks + 1 });
-        if len > before {
-            // Reserved, so that a full disk shows here and not in the midst of a commit.
-            self.file.allocate(file_len)?;
-        } else {
+        // A little is reserved, so that pages lie together and a full disk shows early. redb asks for as much as there is
+        // already, or for gigabytes, when it needs a page: that much need not be there.
+        let is_reserved = len > before && len - before <= RESERVED_BYTES_MAX && reserve(&*self.file, file_len)?;
+        if !is_reserved {
             self.file.set_len(file_len)?;
         }
         self.len.store(len, Ordering::Release);
@@ -245,7 +253,7 @@ impl redb::StorageBackend for Backend {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
+        self.0.read(offset, out).map_err(past_redb)
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
@@ -258,6 +266,15 @@ impl redb::StorageBackend for Backend {
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         self.0.write(offset, data)
+    }
+}
+
+/// Reserves room if there is any; false if the disk has not that much.
+fn reserve(file: &dyn DiskFile, len: u64) -> io::Result<bool> {
+    match file.allocate(len) {
+        Ok(()) => Ok(true),
+        Err(error) if matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

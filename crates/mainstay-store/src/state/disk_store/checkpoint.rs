@@ -2,15 +2,20 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mainstay_core::Result;
+use mainstay_core::{Error, Result};
 use redb::{Table, WriteTransaction};
 
-use super::super::{Counts, Mark};
+use super::super::Mark;
 use super::base::Base;
-use super::failure::{io_failure, is_latched, is_stale, redb_failure};
-use super::instance::{Checkpoint, STATE};
+use super::difference::Difference;
+use super::failure::{io_failure, is_latched, is_stale, redb_failure, wrong_counts};
+use super::instance::{Checkpoint, STATE, WRITER_WAIT_MAX, next_generation};
 use super::overlay::Overlay;
 use super::{Shared, folder_of};
+
+/// How often a checkpoint is tried that fails by no fault of its own. Two do where readers' failures are kept from redb;
+/// where panics abort, each read of a damaged block costs one.
+const ATTEMPTS_MAX: usize = 8;
 
 impl Shared {
     /// Writes what was applied so far to the file.
@@ -43,8 +48,11 @@ impl Shared {
     /// Writes the frozen overlay in one transaction and makes the file's new state the base.
     fn write_frozen(&self) -> Result<()> {
         let mut written = self.try_write_frozen();
-        if written.as_ref().is_err_and(is_stale) {
-            // redb gave up on the file at some earlier read or write: this has not been tried yet.
+        for _ in 1..ATTEMPTS_MAX {
+            if !written.as_ref().is_err_and(is_stale) {
+                break;
+            }
+            // redb gave up on the file at some other read or write: this itself has not failed.
             self.revive()?;
             written = self.try_write_frozen();
         }
@@ -52,8 +60,7 @@ impl Shared {
             let is_reopened = is_latched(&error).then(|| self.revive());
             let failure = redb_failure(&self.place.path, "checkpoint", error);
             if let Some(Err(error)) = is_reopened {
-                // The next read or checkpoint tries again.
-                tracing::warn!(path = %self.place.path.display(), ?error, "cannot reopen a state store after a failure");
+                self.warn_of_failed_revival(&error);
             }
             failure
         })
@@ -81,6 +88,19 @@ impl Shared {
         drop(replaced);
     }
 
+    /// Opens the file anew if a checkpoint failed and could not do so itself.
+    pub(super) fn mend(&self) {
+        let is_given_up = || self.layers.read().base.instance().is_retired();
+        // Looked at twice, so that nobody waits for a checkpoint that goes well.
+        if is_given_up()
+            && let Some(_writer) = self.place.writer.try_lock_for(WRITER_WAIT_MAX)
+            && is_given_up()
+            && let Err(error) = self.revive()
+        {
+            self.warn_of_failed_revival(&error);
+        }
+    }
+
     /// Opens the file anew after a failed write. If the failed commit is in it nevertheless, the frozen overlay stays on
     /// top of it all the same: writing it twice changes nothing.
     fn revive(&self) -> Result<()> {
@@ -90,6 +110,11 @@ impl Shared {
             self.layers.write().base = Arc::new(found);
         }
         Ok(())
+    }
+
+    /// The next read or checkpoint tries again.
+    fn warn_of_failed_revival(&self, error: &Error) {
+        tracing::warn!(path = %self.place.path.display(), ?error, "cannot reopen a state store after a failure");
     }
 
     /// Makes the name durable that an import gave its file.
@@ -106,39 +131,38 @@ impl Shared {
 }
 
 fn write_overlay(transaction: &WriteTransaction, overlay: &Overlay) -> Result<(), redb::Error> {
-    let Checkpoint { generation, mut counts, .. } = Checkpoint::load(transaction)?;
+    let before = Checkpoint::load(transaction)?;
+    let mut difference = Difference::default();
     let mut table = transaction.open_table(STATE)?;
     for (start, end) in &overlay.erased {
-        erase(&mut table, start, end.as_deref(), &mut counts)?;
+        erase(&mut table, start, end.as_deref(), &mut difference)?;
     }
     for (key, value) in &overlay.entries {
-        let before = match value {
-            Some(value) => table.insert(&**key, value.as_slice())?.map(|before| before.value().len()),
-            None => table.remove(&**key)?.map(|before| before.value().len()),
+        let replaced = match value {
+            Some(value) => table.insert(&**key, value.as_slice())?.map(|replaced| replaced.value().len()),
+            None => table.remove(&**key)?.map(|replaced| replaced.value().len()),
         };
-        if let Some(before) = before {
-            counts.entries -= 1;
-            counts.bytes -= (key.len() + before) as u64;
+        if let Some(replaced) = replaced {
+            difference.remove(key.len(), replaced);
         }
         if let Some(value) = value {
-            counts.entries += 1;
-            counts.bytes += (key.len() + value.as_slice().len()) as u64;
+            difference.add(key.len(), value.as_slice().len());
         }
     }
     drop(table);
-    Checkpoint { generation: generation + 1, mark: overlay.mark.clone(), counts }.store(transaction)
+    let counts = difference.apply_to(before.counts).ok_or_else(wrong_counts)?;
+    Checkpoint { generation: next_generation(before.generation), mark: overlay.mark.clone(), counts }.store(transaction)
 }
 
 fn erase(
     table: &mut Table<'_, &'static [u8], &'static [u8]>,
     start: &[u8],
     end: Option<&[u8]>,
-    counts: &mut Counts,
+    difference: &mut Difference,
 ) -> Result<(), redb::Error> {
     let end = end.map_or(Bound::Unbounded, Bound::Excluded);
     table.retain_in::<&[u8], _>((Bound::Included(start), end), |key, value| {
-        counts.entries -= 1;
-        counts.bytes -= (key.len() + value.len()) as u64;
+        difference.remove(key.len(), value.len());
         false
     })?;
     Ok(())

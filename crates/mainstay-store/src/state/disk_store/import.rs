@@ -1,3 +1,4 @@
+use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,7 +10,7 @@ use super::super::export::{ChunkReader, Entries};
 use super::super::{Import, Mark};
 use super::base::Base;
 use super::failure::{io_failure, redb_failure, shielded};
-use super::instance::{Checkpoint, Instance, STATE};
+use super::instance::{Checkpoint, Instance, STATE, next_generation};
 use super::overlay::Overlay;
 use super::{Shared, beside};
 
@@ -72,10 +73,13 @@ impl Writing {
             None => self.instance.begin()?,
         };
         let mut table = transaction.open_table(STATE)?;
+        // The reader has seen to it that keys grow, so that each entry belongs behind the last: nothing is looked for.
+        let mut end = table.upper_bound_mut(Bound::<&[u8]>::Unbounded)?;
         for (key, value) in entries {
-            table.insert(key, value)?;
+            end.insert_before(key, value)?;
             self.transaction_bytes += key.len() + value.len();
         }
+        end.close()?;
         drop(table);
         self.transaction = Some(transaction);
         if self.transaction_bytes >= TRANSACTION_BYTES { self.commit() } else { Ok(()) }
@@ -107,11 +111,14 @@ impl Import for DiskImport {
         let (mark, counts) = self.reader.complete()?;
         let shared = self.shared.clone();
         let place = &shared.place;
+        // Most of what is left to write is written before anybody has to wait.
+        self.write(Writing::commit)?;
+        // In this order, because an apply that reads may wait for a writer.
+        let applying = shared.applying.lock();
         let _writer = place.writer.lock();
-        let generation = place.generation.load(Ordering::Acquire) + 1;
+        let generation = next_generation(place.generation.load(Ordering::Acquire));
         let checkpoint = Checkpoint { generation, mark: mark.clone(), counts };
         let base = self.write(|writing| {
-            writing.commit()?;
             writing.instance.try_write(|transaction| checkpoint.store(transaction))?;
             Base::of(place, writing.instance.clone())
         })?;
@@ -121,7 +128,6 @@ impl Import for DiskImport {
         self.is_in_place = true;
         *shared.unsynced_name.lock() = true;
         place.generation.store(generation, Ordering::Release);
-        let applying = shared.applying.lock();
         let mut layers = shared.layers.write();
         let replaced = std::mem::replace(&mut layers.active, Overlay::at(mark.clone()));
         let replaced = (replaced, layers.frozen.take(), std::mem::replace(&mut layers.base, Arc::new(base)));

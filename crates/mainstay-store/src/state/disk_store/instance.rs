@@ -1,15 +1,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use mainstay_core::Result;
 use parking_lot::Mutex;
-use redb::{Builder, Database, ReadOnlyTable, ReadableDatabase as _, ReadableTable, TableDefinition, WriteTransaction};
+use redb::{
+    Builder, Database, ReadOnlyTable, ReadableDatabase as _, ReadableTable, ReadableTableMetadata as _,
+    TableDefinition, WriteTransaction,
+};
 
 use super::super::{Counts, Mark};
 use super::block_file::{Backend, BlockFile};
-use super::failure::{redb_failure, shielded};
+use super::failure::{redb_failure, shielded, wrong_counts};
 use super::options::DiskStoreOptions;
 use crate::disk::{Disk, DiskLock};
 
@@ -19,6 +23,10 @@ pub(super) const STATE: TableDefinition<'static, &[u8], &[u8]> = TableDefinition
 /// The record of the last checkpoint.
 const META: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("meta");
 const CHECKPOINT: &str = "checkpoint";
+
+/// How long a reader waits for a writer that opens the file anew. That takes a few reads and at most two syncs; who has
+/// waited in vain fails with `Retry`.
+pub(super) const WRITER_WAIT_MAX: Duration = Duration::from_secs(10);
 
 pub(super) type StateTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
@@ -38,7 +46,8 @@ pub(super) struct Place {
 
 /// redb on an open file. It never writes unless told to: when it is dropped, the file stays as the last commit left it.
 pub(super) struct Instance {
-    db: Database,
+    /// Gone only while the instance is dropped.
+    db: Option<Database>,
     blocks: Arc<BlockFile>,
     place: Arc<Place>,
 }
@@ -77,7 +86,7 @@ impl Instance {
         let cache_bytes_max = place.options.cache_bytes_max;
         let db = shielded(move || Ok(Builder::new().set_cache_size(cache_bytes_max).create_with_backend(backend)?))
             .map_err(|error| redb_failure(path, "open", error))?;
-        Ok(Arc::new(Self { db, blocks, place: place.clone() }))
+        Ok(Arc::new(Self { db: Some(db), blocks, place: place.clone() }))
     }
 
     /// Runs one synced transaction. After a failure, nothing or all of it has happened.
@@ -95,7 +104,7 @@ impl Instance {
 
     /// Starts a synced transaction.
     pub(super) fn begin(&self) -> Result<WriteTransaction, redb::Error> {
-        let mut transaction = self.db.begin_write()?;
+        let mut transaction = self.db()?.begin_write()?;
         // Two phases, and the allocator's state stored with each commit: opening after a crash neither walks the tree
         // nor meets a page that was not synced.
         transaction.set_quick_repair(true);
@@ -105,15 +114,27 @@ impl Instance {
     /// The last committed state.
     pub(super) fn read(&self) -> Result<(StateTable, Checkpoint), redb::Error> {
         shielded(|| {
-            let transaction = self.db.begin_read()?;
+            let transaction = self.db()?.begin_read()?;
             let checkpoint = Checkpoint::find(&transaction.open_table(META)?)?;
-            Ok((transaction.open_table(STATE)?, checkpoint))
+            let state = transaction.open_table(STATE)?;
+            if state.len()? != checkpoint.counts.entries {
+                return Err(wrong_counts());
+            }
+            Ok((state, checkpoint))
         })
+    }
+
+    fn db(&self) -> Result<&Database, redb::Error> {
+        self.db.as_ref().ok_or(redb::Error::DatabaseClosed)
     }
 
     /// Ends all reading and writing through this instance, because another takes over the file.
     pub(super) fn retire(&self) {
         self.blocks.retire();
+    }
+
+    pub(super) fn is_retired(&self) -> bool {
+        self.blocks.is_retired()
     }
 }
 
@@ -127,6 +148,12 @@ impl Drop for Instance {
     fn drop(&mut self) {
         // redb would write on closing. The file is whole as it is, and may not be ours any more.
         self.blocks.seal();
+        let db = self.db.take();
+        // What redb makes of that is of no interest, even a panic.
+        drop(shielded(|| {
+            drop(db);
+            Ok(())
+        }));
     }
 }
 
@@ -167,6 +194,11 @@ impl Checkpoint {
             counts: Counts { entries: at.next()?, bytes: at.next()? },
         })
     }
+}
+
+/// The generation that follows. Generations are compared and not ordered, so that one may come after the last.
+pub(super) fn next_generation(generation: u64) -> u64 {
+    generation.wrapping_add(1)
 }
 
 impl Place {

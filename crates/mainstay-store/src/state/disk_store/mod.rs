@@ -6,12 +6,14 @@ mod overlay;
 mod pool;
 mod snapshot;
 
+mod difference;
 mod merge;
 
 mod base;
 mod block_file;
 mod failure;
 mod instance;
+mod reading;
 
 mod checkpoint;
 mod import;
@@ -77,8 +79,8 @@ struct Shared {
     place: Arc<Place>,
     /// Held for moments only: never while the disk works.
     layers: RwLock<Layers>,
-    /// Held by who applies or imports, so that counters do not change between being read and being written. New values are
-    /// kept in it.
+    /// Held by who applies or ends an import, so that counters do not change between being read and being written. New values
+    /// are kept in it. Taken before the writer's lock by who needs both.
     applying: Mutex<Pool>,
     /// What is certain to survive a crash.
     checkpointed: RwLock<Mark>,
@@ -101,14 +103,21 @@ impl DiskStore {
         let lock = disk.lock(&beside(path, "lock")).map_err(|error| match error.kind() {
             std::io::ErrorKind::WouldBlock => Error::new(
                 ErrorKind::Conflict,
-                format!("state store {} is open in another process, or still held in this one", path.display()),
+                format!(
+                    "state store {} is open in another process, or still held in this one: stop that, or drop its stores, \
+                     snapshots and scans",
+                    path.display()
+                ),
             ),
             _ => failed(error),
         })?;
         remove_leftovers(&*disk, path)?;
         let is_there = disk.list(folder).map_err(failed)?.contains(&name_of(path));
         if is_there && options.mode == OpenMode::New {
-            return Err(Error::new(ErrorKind::Conflict, format!("state store {} exists already", path.display())));
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                format!("state store {} exists already: open it as it is, or use another path", path.display()),
+            ));
         }
         let place = Arc::new(Place {
             disk,
@@ -150,8 +159,9 @@ impl StateStore for DiskStore {
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()> {
         let mut prepared = Prepared::new();
         prepared.fill(writes);
+        prepared.check_lengths()?;
         let mut pool = self.shared.applying.lock();
-        prepared.count(|key| self.shared.get_for_apply(key))?;
+        prepared.count(|key| self.shared.get(key))?;
         let mut layers = self.shared.layers.write();
         mark.check_follows(&layers.active.mark)?;
         layers.active.cost_bytes += prepared.cost_bytes();
@@ -199,7 +209,19 @@ impl StateStore for DiskStore {
 }
 
 impl Shared {
+    /// Reads once more after a failure of the moment, from what the state is then: a counter that cannot be read stops a
+    /// replica.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        match self.find(key) {
+            Err(error) if error.kind() == ErrorKind::Retry => {
+                self.mend();
+                self.find(key)
+            }
+            found => found,
+        }
+    }
+
+    fn find(&self, key: &[u8]) -> Result<Option<Bytes>> {
         let layers = self.layers.read();
         match layers.lookup(key) {
             Known::Value(value) => return Ok(Some(value.to_bytes())),
@@ -209,12 +231,6 @@ impl Shared {
         let base = layers.base.clone();
         drop(layers);
         base.get(key)
-    }
-
-    /// Reads once more after a failure: a store mends its file after one failed read, and what cannot be applied stops a
-    /// replica.
-    fn get_for_apply(&self, key: &[u8]) -> Result<Option<Bytes>> {
-        self.get(key).or_else(|_| self.get(key))
     }
 
     fn snapshot(&self) -> DiskSnapshot {
@@ -257,3 +273,6 @@ fn folder_of(path: &Path) -> &Path {
         _ => Path::new("."),
     }
 }
+
+#[cfg(test)]
+mod tests;

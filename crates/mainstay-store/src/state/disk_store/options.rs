@@ -15,7 +15,9 @@ pub struct DiskStoreOptions {
     /// Written into a new file and compared when it is opened, so that one replica never opens another's state. Up to
     /// 1,024 bytes.
     pub owner: Bytes,
-    /// The memory for pages that were read from the file, and for those that a checkpoint is writing.
+    /// The memory for pages that were read from the file, and for those that a checkpoint is writing. An import under way has
+    /// as much for its own file; and after an import, or a failed checkpoint, snapshots from before keep what they have
+    /// of it until they are dropped.
     pub cache_bytes_max: usize,
     /// Whether a file that is missing is created, and whether one that is there is opened.
     pub mode: OpenMode,

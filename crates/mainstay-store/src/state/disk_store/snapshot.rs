@@ -7,6 +7,7 @@ use super::super::cursor::Cursor;
 use super::super::export::ChunkWriter;
 use super::super::{Counts, Export, KeyRange, Mark, Order, Scan, StateSnapshot};
 use super::base::Base;
+use super::difference::Difference;
 use super::merge::MergeScan;
 use super::overlay::{Known, Overlay};
 
@@ -44,12 +45,11 @@ impl Layers {
     /// Reads the base once for every key in the overlays and for every entry in an interval that they erased: the cost
     /// grows with the changes since the last checkpoint, so that applying them needs to read nothing.
     fn counts(&self) -> Result<Counts> {
-        let mut counts = self.base.counts();
+        let mut difference = Difference::default();
         for interval in self.erased_intervals() {
             let mut entries = Cursor::new(self.base.clone(), interval, Order::Ascending);
             while let Some((key, value)) = entries.next()? {
-                counts.entries -= 1;
-                counts.bytes -= (key.len() + value.len()) as u64;
+                difference.remove(key.len(), value.len());
             }
         }
         for (layer, overlay) in self.overlays().enumerate() {
@@ -60,16 +60,14 @@ impl Layers {
                 if !self.is_erased(key)
                     && let Some(value_len) = self.base.value_len(key)?
                 {
-                    counts.entries -= 1;
-                    counts.bytes -= (key.len() + value_len) as u64;
+                    difference.remove(key.len(), value_len);
                 }
                 if let Known::Value(value) = self.lookup(key) {
-                    counts.entries += 1;
-                    counts.bytes += (key.len() + value.as_slice().len()) as u64;
+                    difference.add(key.len(), value.as_slice().len());
                 }
             }
         }
-        Ok(counts)
+        self.base.counts_with(&difference)
     }
 
     /// The intervals of the base that any overlay erased, without overlap.

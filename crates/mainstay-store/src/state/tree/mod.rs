@@ -20,7 +20,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mainstay_core::Result;
 
-use super::cursor::Source;
+use super::cursor::{BATCH_BYTES_MAX, Source};
 use super::value::Value;
 use super::{Key, KeyRange, Order};
 use branch::Branch;
@@ -173,14 +173,18 @@ impl Source for Tree {
         entries_max: usize,
         batch: &mut VecDeque<(Bytes, Bytes)>,
     ) -> Result<()> {
-        let (mut left, mut outcome) = (entries_max, Ok(()));
+        let (mut left, mut bytes, mut outcome) = (entries_max, 0, Ok(()));
         self.visit(range.as_bounds(), order, |key, value| {
             match value.to_bytes() {
-                Ok(value) => batch.push_back((Bytes::copy_from_slice(key), value)),
+                Ok(value) => {
+                    bytes += key.len() + value.len();
+                    batch.push_back((Bytes::copy_from_slice(key), value));
+                }
                 Err(error) => outcome = Err(error),
             }
             left = left.saturating_sub(1);
-            if left == 0 || outcome.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            let is_full = left == 0 || bytes >= BATCH_BYTES_MAX;
+            if is_full || outcome.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         outcome
     }
