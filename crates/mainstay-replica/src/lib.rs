@@ -35,6 +35,7 @@ mod in_process;
 mod message;
 mod network;
 mod receiver;
+mod repeat;
 mod transport;
 mod unhurried;
 mod wire;

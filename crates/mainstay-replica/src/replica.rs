@@ -28,7 +28,7 @@ use crate::state_machine::StateMachine;
 use crate::transport::Transport;
 
 /// How long one piece of a state may take to be sent and taken in.
-pub(crate) const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(30);
+pub(crate) const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(60);
 
 /// How long a new primary may take to show up after the old one handed over.
 const HAND_OVER_TIMEOUT: time::Duration = time::Duration::from_secs(5);
@@ -155,12 +155,7 @@ impl Replica {
         let progress = Arc::new(Progress::new(store.mark().index, log_storage.next()));
         let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;
         let upkeep = Arc::new(Upkeep::default());
-        let network = Network {
-            transport: transport.clone(),
-            set: identity.set,
-            chunk_timeout: SNAPSHOT_CHUNK_TIMEOUT,
-            upkeep: upkeep.clone(),
-        };
+        let network = Network { transport: transport.clone(), set: identity.set, upkeep: upkeep.clone() };
         let config = raft_config(identity.set, &options)?;
         let id = identity.replica.0;
         let bundle = Bundle::new(&scope);

@@ -8,6 +8,7 @@ mod growth;
 mod joining;
 mod network;
 mod peers;
+mod repeating;
 mod runtime_suite;
 mod snapshot_reception;
 mod storage_suite;
