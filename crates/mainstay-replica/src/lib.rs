@@ -27,6 +27,7 @@ mod history;
 mod local;
 mod object_put;
 mod progress;
+mod retention;
 
 mod log_storage;
 mod state_machine;

@@ -19,6 +19,7 @@ use crate::message::{Envelope, Request, Response};
 use crate::raft::{Member, Types, Vote};
 use crate::repeat::{Patience, repeat};
 use crate::replica::SNAPSHOT_CHUNK_TIMEOUT;
+use crate::retention::Retention;
 use crate::state_machine::{SnapshotData, SnapshotOf};
 use crate::transport::Transport;
 use crate::unhurried::Unhurried;
@@ -39,6 +40,7 @@ const INSTALL_TIMEOUT: time::Duration = time::Duration::from_secs(300);
 pub(crate) struct Network {
     pub transport: Arc<dyn Transport>,
     pub set: SetId,
+    pub retention: Arc<Retention>,
     pub upkeep: Arc<Upkeep>,
 }
 
@@ -90,6 +92,18 @@ impl Peer {
         )))
     }
 
+    /// Refuses to send entries that the log is to lose: openraft then lets go of them, and sends the state.
+    fn check_kept(&self, request: &AppendEntriesRequest<Types>) -> Result<(), RPCError<Types>> {
+        let kept = self.network.retention.first();
+        if request.entries.first().is_none_or(|entry| entry.log_id.index >= kept) {
+            return Ok(());
+        }
+        Err(RPCError::Unreachable(Unreachable::from_string(format!(
+            "replica {} of set {} on node {} lacks entries before {kept}, which are kept no longer: it gets the state",
+            self.replica, self.network.set, self.node
+        ))))
+    }
+
     /// Sends a piece of a state, or that it is complete; both may come twice.
     async fn send_part(&self, request: Request, limit: time::Duration) -> Result<Response, RPCError<Types>> {
         let request = Envelope { to: Some(self.replica), request }.encode();
@@ -105,6 +119,8 @@ impl Peer {
             return Err(StreamingError::Unreachable(Unreachable::from_string("only an own snapshot can be sent")));
         };
         let transfer = random::rng().next_u64();
+        let next = snapshot.meta.last_log_id.map_or(0, |id| id.index + 1);
+        let sending = self.network.retention.send(self.replica, transfer, next);
         let failed = |error: Error| StreamingError::Unreachable(Unreachable::new(&error));
         let mut export = task::blocking(move || state.export()).await.map_err(failed)?;
         let mut number = 0;
@@ -123,14 +139,19 @@ impl Peer {
             match self.send_part(request, SNAPSHOT_CHUNK_TIMEOUT).await? {
                 Response::Done => {
                     number += 1;
+                    sending.answered();
                     self.network.upkeep.copied(bytes);
                 }
                 other => return Err(self.unexpected(&other).into()),
             }
         }
+        sending.silent_for(INSTALL_TIMEOUT);
         let request = Request::SnapshotEnd { transfer, chunks: number, vote, meta: snapshot.meta };
         match self.send_part(request, INSTALL_TIMEOUT).await? {
-            Response::Snapshot(vote) => Ok(vote),
+            Response::Snapshot(vote) => {
+                sending.arrived();
+                Ok(vote)
+            }
             other => Err(self.unexpected(&other).into()),
         }
     }
@@ -144,6 +165,7 @@ impl RaftNetworkV2<Types> for Peer {
         request: AppendEntriesRequest<Types>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
+        self.check_kept(&request)?;
         let before_first = request.prev_log_id.is_none();
         let limit = Self::append_limit(&request, option.hard_ttl());
         match self.call(Request::Append(request), limit).await? {

@@ -9,6 +9,7 @@ mod joining;
 mod network;
 mod peers;
 mod repeating;
+mod retaining;
 mod runtime_suite;
 mod snapshot_reception;
 mod storage_suite;
