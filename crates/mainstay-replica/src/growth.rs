@@ -108,12 +108,18 @@ impl Growth {
 
     /// How far the log may be cut if `keep_bytes` before `checkpoint` (an index) are to stay for those who lag behind.
     pub(crate) fn compactable(&self, checkpoint: u64, keep_bytes: u64) -> Option<u64> {
+        let Logged { milestones, .. } = &*self.logged.lock();
+        let last = |count: usize| milestones.get(count.checked_sub(1)?);
+        let end = last(milestones.partition_point(|milestone| milestone.index <= checkpoint))?.total;
+        let cut = last(milestones.partition_point(|milestone| milestone.total.saturating_add(keep_bytes) <= end))?;
+        Some(cut.index.min(checkpoint))
+    }
+
+    /// The log will not be cut before this index any more.
+    pub(crate) fn forget_before(&self, index: u64) {
         let mut logged = self.logged.lock();
-        let end = logged.milestones.iter().rev().find(|milestone| milestone.index <= checkpoint)?.total;
-        let cut = *logged.milestones.iter().rev().find(|milestone| milestone.total + keep_bytes <= end)?;
-        while logged.milestones.front().is_some_and(|first| first.index < cut.index) {
+        while logged.milestones.front().is_some_and(|first| first.index < index) {
             logged.milestones.pop_front();
         }
-        Some(cut.index.min(checkpoint))
     }
 }

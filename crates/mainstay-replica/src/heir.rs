@@ -25,7 +25,7 @@ impl Replica {
         let _ = self.inner.raft.trigger().heartbeat().await;
         let mut data = self.inner.raft.data_metrics();
         let all_answered = async {
-            while !voters.keys().all(|voter| answered(&data.borrow_watched(), *voter, asked)) {
+            while !voters.keys().all(|voter| answered_within(&data.borrow_watched(), *voter, asked.elapsed())) {
                 if data.changed().await.is_err() {
                     return;
                 }
@@ -42,11 +42,13 @@ fn best(
     asked: time::Instant,
 ) -> Option<(ReplicaId, NodeId)> {
     let matched = |voter: ReplicaId| data.replication.as_ref()?.get(&voter.0).copied().flatten();
-    voters.into_iter().max_by_key(|(voter, _)| (answered(data, *voter, asked), matched(*voter), Reverse(*voter)))
+    voters
+        .into_iter()
+        .max_by_key(|(voter, _)| (answered_within(data, *voter, asked.elapsed()), matched(*voter), Reverse(*voter)))
 }
 
-/// True if a voter has acknowledged something that was sent to it after a moment.
-fn answered(data: &RaftDataMetrics<Types>, voter: ReplicaId, after: time::Instant) -> bool {
-    let last = data.heartbeat.as_ref().and_then(|calls| calls.get(&voter.0).copied().flatten());
-    last.is_some_and(|sent| sent.elapsed() <= after.elapsed())
+/// True if a replica has acknowledged something that was sent to it no longer ago than that.
+pub(crate) fn answered_within(data: &RaftDataMetrics<Types>, replica: ReplicaId, ago: time::Duration) -> bool {
+    let last = data.heartbeat.as_ref().and_then(|calls| calls.get(&replica.0).copied().flatten());
+    last.is_some_and(|sent| sent.elapsed() <= ago)
 }

@@ -28,6 +28,7 @@ mod history;
 mod local;
 mod object_put;
 mod progress;
+mod retention;
 
 mod log_storage;
 mod state_machine;
@@ -37,6 +38,7 @@ mod in_process;
 mod message;
 mod network;
 mod receiver;
+mod repeat;
 mod transport;
 mod unhurried;
 mod wire;

@@ -52,7 +52,7 @@ struct WayIn {
     learns: bool,
     log_next: u64,
     applied_next: u64,
-    /// Pieces of a state.
+    /// Pieces of a state, of the longest attempt.
     pieces: u64,
 }
 

@@ -17,21 +17,30 @@ use rand::Rng as _;
 use crate::activity::Upkeep;
 use crate::message::{Envelope, Request, Response};
 use crate::raft::{Member, Types, Vote};
+use crate::repeat::{Patience, repeat};
+use crate::replica::SNAPSHOT_CHUNK_TIMEOUT;
+use crate::retention::Retention;
 use crate::state_machine::{SnapshotData, SnapshotOf};
 use crate::transport::Transport;
 use crate::unhurried::Unhurried;
 use crate::wire;
 
 /// The slowest way between two nodes on which entries still get through, whatever their size.
-const APPEND_BYTES_PER_SEC_MIN: f64 = 1_000_000.0;
+const BYTES_PER_SEC_MIN: f64 = 1_000_000.0;
+
+/// How long the answer to a part of a state is waited for, beside the time on the way, before the part is sent again.
+const PART_SILENCE_MIN: time::Duration = time::Duration::from_secs(1);
+
+/// How long a replica may take to put a state in force. Long, because that is one step however large the state is, and
+/// because who gives up sends all of it again.
+const INSTALL_TIMEOUT: time::Duration = time::Duration::from_secs(300);
 
 /// Makes openraft's connections out of our transport.
 #[derive(Debug, Clone)]
 pub(crate) struct Network {
     pub transport: Arc<dyn Transport>,
     pub set: SetId,
-    /// How long one piece of a snapshot may take to be taken in.
-    pub chunk_timeout: time::Duration,
+    pub retention: Arc<Retention>,
     pub upkeep: Arc<Upkeep>,
 }
 
@@ -60,19 +69,20 @@ impl Peer {
     /// is cut off in the midst is sent again from its beginning, and so forever.
     fn append_limit(request: &AppendEntriesRequest<Types>, least: time::Duration) -> time::Duration {
         let bytes: usize = request.entries.iter().map(wire::entry_bytes).sum();
-        least + time::Duration::from_secs_f64(bytes as f64 / APPEND_BYTES_PER_SEC_MIN)
+        least + time::Duration::from_secs_f64(bytes as f64 / BYTES_PER_SEC_MIN)
     }
 
     async fn exchange(&self, request: Request, limit: time::Duration) -> Result<Response> {
         let request = Envelope { to: Some(self.replica), request }.encode();
         let answer = self.network.transport.call(self.node, self.network.set, request);
-        let answer = time::timeout(limit, answer).await.map_err(|_| {
-            Error::new(
-                ErrorKind::Timeout,
-                format!("replica {} of set {} on node {} did not answer", self.replica, self.network.set, self.node),
-            )
-        })??;
-        Response::decode(answer)
+        Response::decode(time::timeout(limit, answer).await.map_err(|_| self.no_answer())??)
+    }
+
+    fn no_answer(&self) -> Error {
+        Error::new(
+            ErrorKind::Timeout,
+            format!("replica {} of set {} on node {} did not answer", self.replica, self.network.set, self.node),
+        )
     }
 
     fn unexpected(&self, response: &Response) -> RPCError<Types> {
@@ -82,11 +92,35 @@ impl Peer {
         )))
     }
 
+    /// Refuses to send entries that the log is to lose: openraft then lets go of them, and sends the state.
+    fn check_kept(&self, request: &AppendEntriesRequest<Types>) -> Result<(), RPCError<Types>> {
+        let kept = self.network.retention.first();
+        if request.entries.first().is_none_or(|entry| entry.log_id.index >= kept) {
+            return Ok(());
+        }
+        Err(RPCError::Unreachable(Unreachable::from_string(format!(
+            "replica {} of set {} on node {} lacks entries before {kept}, which are kept no longer: it gets the state",
+            self.replica, self.network.set, self.node
+        ))))
+    }
+
+    /// Sends a piece of a state, or that it is complete; both may come twice.
+    async fn send_part(&self, request: Request, limit: time::Duration) -> Result<Response, RPCError<Types>> {
+        let request = Envelope { to: Some(self.replica), request }.encode();
+        let first = PART_SILENCE_MIN + time::Duration::from_secs_f64(request.len() as f64 / BYTES_PER_SEC_MIN);
+        let ask = || self.network.transport.call(self.node, self.network.set, request.clone());
+        let answer = repeat(ask, Patience { first, limit }).await;
+        let answer = answer.and_then(|answer| Response::decode(answer.ok_or_else(|| self.no_answer())?));
+        answer.map_err(|error| RPCError::Unreachable(Unreachable::new(&error)))
+    }
+
     async fn send_snapshot(&self, vote: Vote, snapshot: SnapshotOf) -> Result<Vote, StreamingError<Types>> {
         let SnapshotData::Local(state) = snapshot.snapshot else {
             return Err(StreamingError::Unreachable(Unreachable::from_string("only an own snapshot can be sent")));
         };
         let transfer = random::rng().next_u64();
+        let next = snapshot.meta.last_log_id.map_or(0, |id| id.index + 1);
+        let sending = self.network.retention.send(self.replica, transfer, next);
         let failed = |error: Error| StreamingError::Unreachable(Unreachable::new(&error));
         let mut export = task::blocking(move || state.export()).await.map_err(failed)?;
         let mut number = 0;
@@ -102,17 +136,22 @@ impl Peer {
             let chunk: Bytes = chunk.map_err(failed)?;
             let bytes = chunk.len();
             let request = Request::SnapshotChunk { transfer, number, chunk };
-            match self.call(request, self.network.chunk_timeout).await? {
+            match self.send_part(request, SNAPSHOT_CHUNK_TIMEOUT).await? {
                 Response::Done => {
                     number += 1;
+                    sending.answered();
                     self.network.upkeep.copied(bytes);
                 }
                 other => return Err(self.unexpected(&other).into()),
             }
         }
+        sending.silent_for(INSTALL_TIMEOUT);
         let request = Request::SnapshotEnd { transfer, chunks: number, vote, meta: snapshot.meta };
-        match self.call(request, self.network.chunk_timeout).await? {
-            Response::Snapshot(vote) => Ok(vote),
+        match self.send_part(request, INSTALL_TIMEOUT).await? {
+            Response::Snapshot(vote) => {
+                sending.arrived();
+                Ok(vote)
+            }
             other => Err(self.unexpected(&other).into()),
         }
     }
@@ -126,6 +165,7 @@ impl RaftNetworkV2<Types> for Peer {
         request: AppendEntriesRequest<Types>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
+        self.check_kept(&request)?;
         let before_first = request.prev_log_id.is_none();
         let limit = Self::append_limit(&request, option.hard_ttl());
         match self.call(Request::Append(request), limit).await? {

@@ -58,7 +58,8 @@ pub struct CheckpointOptions {
     pub interval: Duration,
     /// Commits are refused as `Overloaded` while so many bytes wait for a checkpoint, and a secondary takes in no entries.
     pub unsaved_bytes_max: u64,
-    /// So many bytes of log before the checkpoint are kept for replicas that lag behind.
+    /// So many bytes of log before the checkpoint are kept for replicas that lag behind. More is kept while one of them
+    /// follows or is sent the state, but not more than the state is large (or `bytes`, if that is more).
     pub log_keep_bytes: u64,
 }
 

@@ -39,16 +39,19 @@ pub(crate) struct Receiver {
     scope: task::Scope,
     inbox: Arc<Mutex<Inbox>>,
     received: AtomicU64,
-    pieces: AtomicU64,
+    furthest: AtomicU64,
 }
 
-/// How long the next piece of a state may take to come. Twice what a sender waits for the answer to one: it gave up long ago.
+/// How long the next piece of a state may take to come. Twice as long as a sender tries to get one across: it gave up long ago.
 const TRANSFER_PATIENCE: time::Duration = time::Duration::from_secs(2 * SNAPSHOT_CHUNK_TIMEOUT.as_secs());
 
 /// The state that is being received, if one is; at most one at a time.
 #[derive(Default)]
 struct Inbox {
     incoming: Option<Incoming>,
+    /// The transfer before that one, and the answer to its end if there was one. The answer may have been lost, and what
+    /// comes late of that transfer must not take the place of the next.
+    over: Option<(u64, Option<Vote>)>,
     /// A task watches over how long nothing comes.
     is_watched: bool,
 }
@@ -89,7 +92,7 @@ impl Receiver {
             scope,
             inbox: Arc::default(),
             received: AtomicU64::new(0),
-            pieces: AtomicU64::new(0),
+            furthest: AtomicU64::new(0),
         }
     }
 
@@ -98,9 +101,9 @@ impl Receiver {
         self.received.load(Ordering::Relaxed)
     }
 
-    /// How many pieces of states have been taken in so far.
+    /// How many pieces of one state have been taken in at most, since one was put in force. Starting over is no step ahead.
     pub(crate) fn pieces(&self) -> u64 {
-        self.pieces.load(Ordering::Relaxed)
+        self.furthest.load(Ordering::Relaxed)
     }
 
     pub(crate) async fn handle(&self, request: Request) -> Response {
@@ -184,8 +187,11 @@ impl Receiver {
     async fn chunk(&self, transfer: u64, number: u64, chunk: Bytes) -> Response {
         let mut inbox = self.inbox.lock().await;
         let current = match inbox.incoming.take() {
-            Some(current) if current.transfer == transfer && number > 0 => current,
-            _ if number == 0 => {
+            Some(current) if current.transfer == transfer => current,
+            before if number == 0 && inbox.over.is_none_or(|(over, _)| over != transfer) => {
+                if let Some(before) = before {
+                    inbox.over = Some((before.transfer, None));
+                }
                 let store = self.store.clone();
                 match task::blocking(move || store.import()).await {
                     Ok(import) => Incoming { transfer, next: 0, import, touched: time::now() },
@@ -215,7 +221,7 @@ impl Receiver {
         .await;
         match result {
             Ok(()) => {
-                self.pieces.fetch_add(1, Ordering::Relaxed);
+                self.furthest.fetch_max(next + 1, Ordering::Relaxed);
                 inbox.incoming = Some(Incoming { transfer, next: next + 1, import, touched: time::now() });
                 if !std::mem::replace(&mut inbox.is_watched, true) {
                     self.scope.spawn(give_up_in_time(self.inbox.clone()));
@@ -227,16 +233,19 @@ impl Receiver {
     }
 
     async fn install(&self, transfer: u64, chunks: u64, vote: Vote, meta: SnapshotMeta) -> Response {
-        let import = {
-            let mut inbox = self.inbox.lock().await;
-            match inbox.incoming.take() {
-                Some(current) if current.transfer == transfer && current.next == chunks => current.import,
-                other => {
-                    inbox.incoming = other;
-                    return Response::Failed(format!("transfer {transfer} is not complete: start over"));
-                }
+        // Kept to the end, so that who asks again meanwhile waits for the same answer.
+        let mut inbox = self.inbox.lock().await;
+        let import = match inbox.incoming.take() {
+            Some(current) if current.transfer == transfer && current.next == chunks => current.import,
+            other => {
+                inbox.incoming = other;
+                return match inbox.over {
+                    Some((over, Some(vote))) if over == transfer => Response::Snapshot(vote),
+                    _ => Response::Failed(format!("transfer {transfer} is not complete: start over")),
+                };
             }
         };
+        inbox.over = Some((transfer, None));
         // Checked here, where a refusal costs no more than the transfer: an error inside of openraft ends the replica.
         if let Err(error) = fits(&*import, &meta) {
             return failed(&error);
@@ -244,7 +253,11 @@ impl Receiver {
         tracing::info!(set = %self.identity.set, replica = %self.identity.replica, "installing a snapshot");
         let snapshot = Snapshot { meta, snapshot: SnapshotData::Received(import) };
         match self.raft.install_full_snapshot(vote, snapshot).await {
-            Ok(response) => Response::Snapshot(response.vote),
+            Ok(response) => {
+                inbox.over = Some((transfer, Some(response.vote)));
+                self.furthest.store(0, Ordering::Relaxed);
+                Response::Snapshot(response.vote)
+            }
             Err(error) => Response::Failed(error.to_string()),
         }
     }

@@ -23,13 +23,17 @@ use crate::partition::Partition;
 use crate::progress::Progress;
 use crate::raft::{Member, Raft, Types};
 use crate::receiver::Receiver;
+use crate::retention::{Bounds, Retention};
 use crate::standing::{Keeper, Standing};
 use crate::state_machine::StateMachine;
 use crate::transport::Transport;
 use crate::unfinished::finish_changes;
 
 /// How long one piece of a state may take to be sent and taken in.
-pub(crate) const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(30);
+pub(crate) const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_secs(60);
+
+/// For how many election timeouts a replica that gives no answer is still waited for before the log is cut behind it.
+const SILENT_ELECTIONS_MAX: u32 = 2;
 
 /// How long a new primary may take to show up after the old one handed over.
 const HAND_OVER_TIMEOUT: time::Duration = time::Duration::from_secs(5);
@@ -71,6 +75,7 @@ pub(crate) struct Inner {
     pub(crate) committer: Arc<Committer>,
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) growth: Arc<Growth>,
+    retention: Arc<Retention>,
     upkeep: Arc<Upkeep>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) receiver: Receiver,
@@ -156,10 +161,11 @@ impl Replica {
         let progress = Arc::new(Progress::new(store.mark().index, log_storage.next()));
         let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;
         let upkeep = Arc::new(Upkeep::default());
+        let retention = Arc::new(Retention::new(options.timing.election_timeout_max * SILENT_ELECTIONS_MAX));
         let network = Network {
             transport: transport.clone(),
             set: identity.set,
-            chunk_timeout: SNAPSHOT_CHUNK_TIMEOUT,
+            retention: retention.clone(),
             upkeep: upkeep.clone(),
         };
         let config = raft_config(identity.set, &options)?;
@@ -193,6 +199,7 @@ impl Replica {
             committer,
             keeper,
             growth,
+            retention,
             upkeep,
             transport,
             receiver,
@@ -468,11 +475,25 @@ async fn checkpoint(inner: &Inner) -> Result<()> {
     inner.growth.announce_checkpoint(durable.clone());
     inner.growth.checkpoint_done(inner.store.unsaved_bytes());
     tell_openraft(inner, durable.index).await?;
-    let keep = inner.options.checkpoint.log_keep_bytes;
-    if let Some(cut) = inner.growth.compactable(durable.index, keep) {
-        // The mark's index is one above the entry's.
-        inner.raft.trigger().purge_log(cut.saturating_sub(1)).await.map_err(|e| fatal(inner, &e))?;
+    cut_log(inner, durable.index).await
+}
+
+/// Cuts the log at or before a checkpoint. A part before it stays for who lags a little, and more for who is being
+/// caught up, but not more than the state is large: then the state is the shorter way.
+async fn cut_log(inner: &Inner, checkpoint: u64) -> Result<()> {
+    let Inner { growth, retention, options, .. } = inner;
+    let keep = options.checkpoint.log_keep_bytes;
+    let Some(wanted) = growth.compactable(checkpoint, keep) else { return Ok(()) };
+    let patience = inner.store.checkpointed_counts().bytes.max(options.checkpoint.bytes);
+    let floor = growth.compactable(checkpoint, keep.saturating_add(patience)).unwrap_or(0);
+    let bounds = Bounds { first: inner.log.first(), floor, wanted };
+    let others = retention.places(&inner.raft.data_metrics().borrow_watched());
+    let cut = retention.cut(bounds, &others);
+    if let Some(last) = cut.checked_sub(1) {
+        inner.raft.trigger().purge_log(last).await.map_err(|e| fatal(inner, &e))?;
     }
+    retention.is_cut(cut);
+    growth.forget_before(floor);
     Ok(())
 }
 

@@ -8,6 +8,8 @@ mod growth;
 mod joining;
 mod network;
 mod peers;
+mod repeating;
+mod retaining;
 mod runtime_suite;
 mod snapshot_reception;
 mod storage_suite;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ErrorKind, Level, NodeId, ReplicaId, SetId, task};
 use mainstay_store::log::MemoryLog;
-use mainstay_store::state::MemoryStore;
+use mainstay_store::state::{MemoryStore, StateStore as _};
 use openraft::raft::AppendEntriesRequest;
 
 use crate::message::{Envelope, Request, Response};
@@ -73,6 +73,31 @@ async fn heartbeats_and_promises_alone_are_not_waited_for_for_ever() {
     assert!(told.contains("no voter") && told.contains("no member with 20 log entries"), "{told}");
     // The last entry came after 570 seconds.
     assert_eq!(before.elapsed().as_secs() / 10, (570 + 300) / 10);
+    feeding.abort();
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_starts_over_again_and_again_is_no_way_in() {
+    let replica = start().await;
+    let mut chunks = MemoryStore::new().snapshot().unwrap().export().unwrap();
+    let chunk = chunks.next().unwrap().unwrap();
+    let fed = replica.clone();
+    let feeding = task::spawn(async move {
+        for transfer in 0.. {
+            let piece = Request::SnapshotChunk { transfer, number: 0, chunk: chunk.clone() };
+            let request = Envelope { to: Some(ME), request: piece };
+            let answer = Response::decode(fed.receive(request.encode()).await).unwrap();
+            assert!(matches!(answer, Response::Done), "{answer:?}");
+            time::sleep(Duration::from_secs(10)).await;
+        }
+    });
+    let before = time::now();
+    let joining = time::timeout(Duration::from_secs(3_600), replica.join(&[NodeId(1)]));
+    let error = joining.await.expect("an end within an hour").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout);
+    assert!(error.to_string().contains("1 pieces of a state"), "{error}");
+    assert_eq!(before.elapsed().as_secs() / 10, 300 / 10);
     feeding.abort();
     replica.stop().await;
 }

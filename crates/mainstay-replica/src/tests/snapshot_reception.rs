@@ -129,7 +129,7 @@ async fn a_state_whose_rest_never_comes_is_given_up_and_its_file_removed() {
         chunk: chunks[number].clone(),
     };
     // As slow as a sender can be that has not given up.
-    let patience = Duration::from_secs(30);
+    let patience = Duration::from_secs(60);
     for number in 0..2 {
         assert!(matches!(ask(&replica, piece(1, number)).await, Response::Done));
         time::sleep(patience).await;
@@ -150,5 +150,52 @@ async fn a_state_whose_rest_never_comes_is_given_up_and_its_file_removed() {
     assert!(matches!(ask(&replica, piece(2, 2)).await, Response::Failed(_)), "it starts over");
     assert!(send(&replica, 3, &chunks, &meta).await, "and can");
     assert_eq!(imports(), 0);
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pieces_and_the_end_may_come_again() {
+    let (chunks, meta) = sent().await;
+    let replica = start(2, Arc::new(MemoryStore::new())).await;
+    let piece = |transfer, number: usize| Request::SnapshotChunk {
+        transfer,
+        number: number as u64,
+        chunk: chunks[number].clone(),
+    };
+    let end = |transfer| Request::SnapshotEnd {
+        transfer,
+        chunks: chunks.len() as u64,
+        vote: vote(50, 1, true),
+        meta: meta.clone(),
+    };
+    assert!(matches!(ask(&replica, piece(1, 0)).await, Response::Done));
+    assert!(matches!(ask(&replica, piece(1, 0)).await, Response::Done), "its answer may have been lost");
+    assert!(matches!(ask(&replica, piece(1, 1)).await, Response::Done));
+    assert!(matches!(ask(&replica, piece(1, 0)).await, Response::Failed(_)), "nobody waits for this one any more");
+    for number in 2..chunks.len() {
+        assert!(matches!(ask(&replica, piece(1, number)).await, Response::Done), "and nothing was lost by it");
+    }
+    // Asked twice at once, as who does not get an answer does.
+    let (first, second) = tokio::join!(ask(&replica, end(1)), ask(&replica, end(1)));
+    for answer in [first, second, ask(&replica, end(1)).await] {
+        assert!(matches!(answer, Response::Snapshot(installed) if installed == vote(50, 1, true)), "{answer:?}");
+    }
+    assert_eq!(Position::from_mark(&replica.store().mark()).unwrap().meta(), meta);
+    assert!(matches!(ask(&replica, end(7)).await, Response::Failed(_)), "that is another transfer");
+    replica.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_late_piece_of_what_is_over_does_not_disturb_the_next() {
+    let (chunks, meta) = sent().await;
+    let replica = start(2, Arc::new(MemoryStore::new())).await;
+    let begin = |transfer| Request::SnapshotChunk { transfer, number: 0, chunk: chunks[0].clone() };
+    assert!(matches!(ask(&replica, begin(1)).await, Response::Done));
+    assert!(matches!(ask(&replica, begin(2)).await, Response::Done));
+    assert!(matches!(ask(&replica, begin(1)).await, Response::Failed(_)), "another has taken its place");
+    let next = Request::SnapshotChunk { transfer: 2, number: 1, chunk: chunks[1].clone() };
+    assert!(matches!(ask(&replica, next).await, Response::Done));
+    assert!(send(&replica, 3, &chunks, &meta).await);
+    assert!(matches!(ask(&replica, begin(3)).await, Response::Failed(_)), "it is in force already");
     replica.stop().await;
 }

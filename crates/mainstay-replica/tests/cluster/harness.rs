@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Level, NodeId, PartitionId, ReplicaId, SetId};
-use mainstay_replica::{Identity, InProcessNetwork, Partition, Replica, ReplicaOptions, Role};
+use mainstay_replica::{Identity, InProcessNetwork, Partition, Replica, ReplicaOptions, Role, Transport};
 use mainstay_store::log::{MemoryLog, NodeLog};
 use mainstay_store::state::{MemoryStore, StateStore};
 
@@ -53,8 +53,20 @@ impl Cluster {
         log: Arc<dyn NodeLog>,
         store: Arc<dyn StateStore>,
     ) {
-        let identity = Identity { set: SET, replica, node };
         let transport = self.network.endpoint(node);
+        self.start_by(node, replica, log, store, transport).await;
+    }
+
+    /// Starts a replica that reaches the others by a way of its own.
+    pub(crate) async fn start_by(
+        &mut self,
+        node: NodeId,
+        replica: ReplicaId,
+        log: Arc<dyn NodeLog>,
+        store: Arc<dyn StateStore>,
+        transport: Arc<dyn Transport>,
+    ) {
+        let identity = Identity { set: SET, replica, node };
         let scope = Scope::new();
         let starting = Replica::start(identity, self.options.clone(), log.clone(), store.clone(), transport);
         let replica = scope.enter(starting).await.unwrap();

@@ -5,6 +5,7 @@ mod harness;
 
 mod commits;
 mod following;
+mod lagging;
 mod leases;
 mod logs;
 mod members;

@@ -8,7 +8,7 @@ use mainstay_store::state::{DiskStore, DiskStoreOptions};
 
 use crate::harness::{Cluster, contents, partition, put};
 
-fn small_checkpoints() -> ReplicaOptions {
+pub(crate) fn small_checkpoints() -> ReplicaOptions {
     let mut options = ReplicaOptions::default();
     options.checkpoint.bytes = 1 << 20;
     options.checkpoint.log_keep_bytes = 0;
@@ -16,7 +16,7 @@ fn small_checkpoints() -> ReplicaOptions {
 }
 
 /// Waits until the log does not start at the beginning any more.
-async fn log_cut(replica: &Replica) {
+pub(crate) async fn log_cut(replica: &Replica) {
     let mut looks = 0;
     while replica.status().log_first == 0 {
         mainstay_core::time::sleep(mainstay_core::time::Duration::from_millis(10)).await;
