@@ -18,6 +18,9 @@ pub(super) struct Decoder<'de> {
     entry: (usize, &'static str),
 }
 
+/// No value starts there.
+const NO_ENTRY: (usize, &str) = (usize::MAX, "");
+
 /// What a type did with the bytes it was read from, as offsets of values in them, in rising order. Empty, and so free,
 /// for a type that knows all of its fields.
 #[derive(Debug, Default)]
@@ -47,7 +50,7 @@ impl<'de> Decoder<'de> {
             wraps: Wraps::default(),
             notes: Notes::default(),
             buffering: false,
-            entry: (usize::MAX, ""),
+            entry: NO_ENTRY,
         }
     }
 
@@ -307,10 +310,12 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     ) -> Result<V::Value, Fault> {
         let start = self.reader.at;
         // Serde reads the tag of an adjacently tagged enum as an enum of the same name inside the struct of tag and
-        // content.
-        if self.entry == (start, name) {
+        // content. A struct may share its name with the enum of a field, but only a tag is called a variant.
+        if self.entry == (start, name) && expects(&visitor, "variant of enum ") {
             self.notes.tags.push(start);
         }
+        // What names the variant below stands where the entry's value starts as well, and is no tag.
+        self.entry = NO_ENTRY;
         match self.reader.head()? {
             Head::Map(1) => {
                 self.deeper()?;
@@ -331,8 +336,9 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
 
     #[inline]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        // Keys are identifiers as a rule. A value that is one is the tag of an internally tagged enum.
-        if self.entry.0 == self.reader.at {
+        // Keys are identifiers as a rule. A value that is one is the tag of an internally tagged enum, which serde reads
+        // among what it buffers.
+        if self.buffering && self.entry.0 == self.reader.at {
             self.notes.tags.push(self.reader.at);
         }
         self.visit_text(visitor)
@@ -455,6 +461,11 @@ impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
         let start = self.decoder.reader.at;
         de::Deserializer::deserialize_struct(self.decoder, "", fields, visitor).map_err(|fault| fault.at(start))
     }
+}
+
+#[cold]
+fn expects(expected: &dyn de::Expected, start: &str) -> bool {
+    expected.to_string().starts_with(start)
 }
 
 /// A found value in words, for the cases that serde does not describe itself.

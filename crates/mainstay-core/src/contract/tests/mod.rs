@@ -4,6 +4,7 @@ mod errors;
 mod fuzz;
 mod limits;
 mod lists;
+mod plain_enums;
 mod round_trip;
 mod sample;
 mod unknown;
