@@ -152,20 +152,39 @@ impl<'de> Decoder<'de> {
         Ok(value)
     }
 
-    /// The integer of 128 bits that stands here, unless it is a shorter number.
-    fn wide(&mut self) -> Result<Option<[u8; 16]>, Fault> {
+    /// Reads what has a fixed number of unnamed places.
+    fn visit_places<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Fault> {
+        self.noting(|notes| &mut notes.positional, |decoder| de::Deserializer::deserialize_seq(decoder, visitor))
+    }
+
+    /// Reads an integer of 128 bits in its long form, if one stands here. One without a sign whose first bit is set was
+    /// written when there were none, and is read as `usual`: the type that wrote it is the type that reads it.
+    fn wide<V: Visitor<'de>>(&mut self, visitor: V, usual: Sign) -> Result<V::Value, Fault> {
         let start = self.reader.at;
-        match self.reader.head()? {
-            Head::Binary(bytes) => match <[u8; 16]>::try_from(bytes) {
-                Ok(bytes) => Ok(Some(bytes)),
-                Err(_) => Err(Fault::mismatch("an integer of 128 bits in 16 bytes", describe(&Head::Binary(bytes)))),
-            },
-            _ => {
-                self.reader.at = start;
-                Ok(None)
+        let Head::Binary(bytes) = self.reader.head()? else {
+            self.reader.at = start;
+            return self.visit(visitor);
+        };
+        let (sign, bytes) = match bytes {
+            [0x00, rest @ ..] if rest.len() == 16 => (Sign::Unsigned, rest),
+            [0xff, rest @ ..] if rest.len() == 16 => (Sign::Signed, rest),
+            bytes => (usual, bytes),
+        };
+        match (<[u8; 16]>::try_from(bytes), sign) {
+            (Ok(bytes), Sign::Unsigned) => visitor.visit_u128(u128::from_be_bytes(bytes)),
+            (Ok(bytes), Sign::Signed) => visitor.visit_i128(i128::from_be_bytes(bytes)),
+            (Err(_), _) => {
+                Err(Fault::mismatch("an integer of 128 bits in 16 or 17 bytes", describe(&Head::Binary(bytes))))
             }
         }
     }
+}
+
+/// How the bytes of an integer are meant.
+#[derive(Debug, Clone, Copy)]
+enum Sign {
+    Signed,
+    Unsigned,
 }
 
 macro_rules! as_found {
@@ -217,17 +236,11 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     }
 
     fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.wide()? {
-            Some(bytes) => visitor.visit_i128(i128::from_be_bytes(bytes)),
-            None => self.visit(visitor),
-        }
+        self.wide(visitor, Sign::Signed)
     }
 
     fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.wide()? {
-            Some(bytes) => visitor.visit_u128(u128::from_be_bytes(bytes)),
-            None => self.visit(visitor),
-        }
+        self.wide(visitor, Sign::Unsigned)
     }
 
     #[inline]
@@ -263,7 +276,10 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
             Head::Array(count) => self.visit_array(count, visitor),
             // A list of bytes may have been written as bytes by a later version of the type, and is the same value.
             Head::Binary(bytes) => {
-                visitor.visit_seq(de::value::SeqDeserializer::<_, Fault>::new(bytes.iter().copied()))
+                let mut elements = de::value::SeqDeserializer::<_, Fault>::new(bytes.iter().copied());
+                let value = visitor.visit_seq(&mut elements)?;
+                elements.end()?;
+                Ok(value)
             }
             _ => {
                 self.reader.at = start;
