@@ -32,6 +32,11 @@ pub(super) struct Notes {
     pub(super) buffered: Vec<usize>,
     /// Values that decided the variant of an enum from inside its map.
     pub(super) tags: Vec<usize>,
+    /// Maps with something unknown inside that are read as maps, and not as structs: so does serde read a struct with
+    /// flattened fields.
+    pub(super) flattened: Vec<usize>,
+    /// Arrays with something unknown inside that are read as tuples, which keep their order.
+    pub(super) tuples: Vec<usize>,
     /// Arrays, with something unknown inside, whose places have a meaning of their own.
     pub(super) positional: Vec<usize>,
 }
@@ -139,15 +144,21 @@ impl<'de> Decoder<'de> {
         Ok(value)
     }
 
-    /// Reads what has a fixed number of unnamed places.
-    fn visit_places<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Fault> {
+    /// Reads a value and, if something unknown was found inside it, notes where it starts.
+    #[inline]
+    fn noting<T>(
+        &mut self,
+        offsets: fn(&mut Notes) -> &mut Vec<usize>,
+        read: impl FnOnce(&mut Self) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let start = self.reader.at;
         let before = self.notes.something_unknown();
-        let value = de::Deserializer::deserialize_seq(&mut *self, visitor)?;
+        let value = read(self)?;
         if self.notes.something_unknown() > before {
             // Nested ones were noted before this one, but start after it.
-            let place = self.notes.positional.partition_point(|other| *other < start);
-            self.notes.positional.insert(place, start);
+            let offsets = offsets(&mut self.notes);
+            let place = offsets.partition_point(|other| *other < start);
+            offsets.insert(place, start);
         }
         Ok(value)
     }
@@ -220,9 +231,13 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
         deserialize_f64,
         deserialize_bytes,
         deserialize_byte_buf,
-        deserialize_unit,
-        deserialize_map
+        deserialize_unit
     );
+
+    #[inline]
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.noting(|notes| &mut notes.flattened, |decoder| decoder.visit(visitor))
+    }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         if self.buffering {
@@ -289,7 +304,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, Fault> {
-        self.deserialize_seq(visitor)
+        self.noting(|notes| &mut notes.tuples, |decoder| decoder.deserialize_seq(visitor))
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(

@@ -1,9 +1,11 @@
 //! Tests of the whole module, through its public functions.
 
+mod buffered;
 mod errors;
 mod fuzz;
 mod limits;
 mod lists;
+mod normalised;
 mod plain_enums;
 mod round_trip;
 mod sample;

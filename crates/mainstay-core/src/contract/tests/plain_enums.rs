@@ -64,8 +64,9 @@ fn entries_of_a_map_are_independent() {
     }
     let room = |extra| Door::Room(New { state: 1u8, extra });
     let stored = BTreeMap::from([("a", room(1)), ("b", room(2)), ("c", Door::Wall)]);
-    let found: BTreeMap<String, Door<New<u8>>> =
-        change(&stored, |doors: &mut BTreeMap<String, Door<Old<u8>>>| drop(doors.remove("c")));
+    let found: BTreeMap<String, Door<New<u8>>> = change(&stored, |doors: &mut BTreeMap<String, Door<Old<u8>>>| {
+        doors.remove("c");
+    });
     assert_eq!(found, BTreeMap::from([("a".into(), room(1)), ("b".into(), room(2))]));
 }
 
