@@ -210,8 +210,10 @@ macro_rules! as_found {
 impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     type Error = Fault;
 
+    // Serde's buffer, through which flattened fields and enums without an outer tag go, always says that it is: if this did
+    // not, addresses and the like would be read in one form and written in another.
     fn is_human_readable(&self) -> bool {
-        false
+        true
     }
 
     as_found!(

@@ -163,8 +163,10 @@ impl<'e, 'a> ser::Serializer for &'e mut Encoder<'a> {
     type SerializeStruct = Open<'e, 'a>;
     type SerializeStructVariant = Open<'e, 'a>;
 
+    // Serde's buffer, through which flattened fields and enums without an outer tag go, always says that it is: if this did
+    // not, addresses and the like would be written in one form and read in another.
     fn is_human_readable(&self) -> bool {
-        false
+        true
     }
 
     #[inline]

@@ -7,6 +7,7 @@ mod limits;
 mod lists;
 mod normalised;
 mod plain_enums;
+mod readable;
 mod round_trip;
 mod sample;
 mod unknown;

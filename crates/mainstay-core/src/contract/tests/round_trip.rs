@@ -36,8 +36,11 @@ proptest! {
     #[test]
     fn the_bytes_are_those_of_another_implementation(value in sample().prop_map(with_common_integers)) {
         let bytes = encode(&value).unwrap();
-        prop_assert_eq!(&bytes, &rmp_serde::to_vec_named(&value).unwrap());
-        prop_assert_eq!(rmp_serde::from_slice::<Sample>(&bytes).unwrap(), value);
+        let mut others = Vec::new();
+        value.serialize(&mut rmp_serde::Serializer::new(&mut others).with_struct_map().with_human_readable()).unwrap();
+        prop_assert_eq!(&bytes, &others);
+        let mut others = rmp_serde::Deserializer::from_read_ref(&bytes).with_human_readable();
+        prop_assert_eq!(Sample::deserialize(&mut others).unwrap(), value);
     }
 
     #[test]
