@@ -295,7 +295,7 @@ impl<K: DeserializeOwned> Keys<K> {
     }
 }
 
-pub(super) fn decode_key<K: DeserializeOwned>(handle: &Handle, key: &[u8]) -> Result<K> {
+pub(super) fn decode_key<K: Serialize + DeserializeOwned>(handle: &Handle, key: &[u8]) -> Result<K> {
     key::decode(&key[ENTRY_PREFIX_BYTES..]).map_err(|error| match error.kind() {
         ErrorKind::Invalid => handle.explain(key, error),
         _ => Error::corrupt(format!("a key of {} is damaged", handle.known)).with_source(error),
