@@ -11,7 +11,7 @@ use crate::contract::{decode, decode_keeping, encode, encode_keeping};
 
 const CASES: u32 = 400;
 
-fn runner() -> TestRunner {
+pub(super) fn runner() -> TestRunner {
     let cases = std::env::var("MAINSTAY_FUZZ_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
     TestRunner::new(Config { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..Config::default() })
 }

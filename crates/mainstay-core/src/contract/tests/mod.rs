@@ -1,6 +1,7 @@
 //! Tests of the whole module, through its public functions.
 
 mod buffered;
+mod changes;
 mod errors;
 mod fuzz;
 mod limits;
