@@ -241,7 +241,7 @@ pub struct Keys<K> {
 
 impl<K, V> Entries<K, V>
 where
-    K: DeserializeOwned,
+    K: Serialize + DeserializeOwned,
     V: Serialize + DeserializeOwned + Send + Sync + 'static,
 {
     /// The next key with its value; `None` when there is no more.
@@ -269,7 +269,7 @@ where
     }
 }
 
-impl<K: DeserializeOwned> Keys<K> {
+impl<K: Serialize + DeserializeOwned> Keys<K> {
     /// The next key; `None` when there is no more.
     ///
     /// # Errors
