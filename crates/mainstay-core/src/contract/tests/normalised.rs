@@ -143,6 +143,19 @@ fn a_set_that_fills_in_defaults_finds_its_elements() {
 }
 
 #[test]
+fn a_list_of_sets_is_not_a_set_and_its_sets_are_no_lists() {
+    #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+    struct Member {
+        id: u32,
+        #[serde(default)]
+        count: u32,
+    }
+    let stored = [[wide(2u32, "b"), wide(1, "a")], [wide(4, "d"), wide(3, "c")]];
+    let found: Vec<Vec<Wide<u32>>> = changed(&stored, |list: &mut Vec<BTreeSet<Member>>| list.reverse());
+    assert_eq!(found, [[wide(3, "c"), wide(4, "d")], [wide(1, "a"), wide(2, "b")]]);
+}
+
+#[test]
 fn elements_with_sets_inside_find_each_other() {
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     struct Tagged {

@@ -165,10 +165,11 @@ impl Collector<'_> {
     }
 
     fn question(&self, question: Question, name: Option<&Canonical>) -> (Question, Vec<Canonical>) {
-        let names = self.path.iter().filter_map(|step| match step {
-            Step::Entry(name) => Some(name),
-            Step::Element(_) => None,
+        let names = self.path.iter().map(|step| match step {
+            Step::Entry(name) => name.clone(),
+            // No name is empty: a list inside a list is another one.
+            Step::Element(_) => Canonical::new(),
         });
-        (question, names.chain(name).cloned().collect())
+        (question, names.chain(name.cloned()).collect())
     }
 }
