@@ -18,6 +18,9 @@ pub(super) struct Decoder<'de> {
     entry: (usize, &'static str),
 }
 
+/// No value starts there.
+const NO_ENTRY: (usize, &str) = (usize::MAX, "");
+
 /// What a type did with the bytes it was read from, as offsets of values in them, in rising order. Empty, and so free,
 /// for a type that knows all of its fields.
 #[derive(Debug, Default)]
@@ -29,6 +32,11 @@ pub(super) struct Notes {
     pub(super) buffered: Vec<usize>,
     /// Values that decided the variant of an enum from inside its map.
     pub(super) tags: Vec<usize>,
+    /// Maps with something unknown inside that are read as maps, and not as structs: so does serde read a struct with
+    /// flattened fields.
+    pub(super) flattened: Vec<usize>,
+    /// Arrays with something unknown inside that are read as tuples, which keep their order.
+    pub(super) tuples: Vec<usize>,
     /// Arrays, with something unknown inside, whose places have a meaning of their own.
     pub(super) positional: Vec<usize>,
 }
@@ -47,7 +55,7 @@ impl<'de> Decoder<'de> {
             wraps: Wraps::default(),
             notes: Notes::default(),
             buffering: false,
-            entry: (usize::MAX, ""),
+            entry: NO_ENTRY,
         }
     }
 
@@ -136,33 +144,58 @@ impl<'de> Decoder<'de> {
         Ok(value)
     }
 
-    /// Reads what has a fixed number of unnamed places.
-    fn visit_places<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Fault> {
+    /// Reads a value and, if something unknown was found inside it, notes where it starts.
+    #[inline]
+    fn noting<T>(
+        &mut self,
+        offsets: fn(&mut Notes) -> &mut Vec<usize>,
+        read: impl FnOnce(&mut Self) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
         let start = self.reader.at;
         let before = self.notes.something_unknown();
-        let value = de::Deserializer::deserialize_seq(&mut *self, visitor)?;
+        let value = read(self)?;
         if self.notes.something_unknown() > before {
             // Nested ones were noted before this one, but start after it.
-            let place = self.notes.positional.partition_point(|other| *other < start);
-            self.notes.positional.insert(place, start);
+            let offsets = offsets(&mut self.notes);
+            let place = offsets.partition_point(|other| *other < start);
+            offsets.insert(place, start);
         }
         Ok(value)
     }
 
-    /// The integer of 128 bits that stands here, unless it is a shorter number.
-    fn wide(&mut self) -> Result<Option<[u8; 16]>, Fault> {
+    /// Reads what has a fixed number of unnamed places.
+    fn visit_places<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Fault> {
+        self.noting(|notes| &mut notes.positional, |decoder| de::Deserializer::deserialize_seq(decoder, visitor))
+    }
+
+    /// Reads an integer of 128 bits in its long form, if one stands here. One without a sign whose first bit is set was
+    /// written when there were none, and is read as `usual`: the type that wrote it is the type that reads it.
+    fn wide<V: Visitor<'de>>(&mut self, visitor: V, usual: Sign) -> Result<V::Value, Fault> {
         let start = self.reader.at;
-        match self.reader.head()? {
-            Head::Binary(bytes) => match <[u8; 16]>::try_from(bytes) {
-                Ok(bytes) => Ok(Some(bytes)),
-                Err(_) => Err(Fault::mismatch("an integer of 128 bits in 16 bytes", describe(&Head::Binary(bytes)))),
-            },
-            _ => {
-                self.reader.at = start;
-                Ok(None)
+        let Head::Binary(bytes) = self.reader.head()? else {
+            self.reader.at = start;
+            return self.visit(visitor);
+        };
+        let (sign, bytes) = match bytes {
+            [0x00, rest @ ..] if rest.len() == 16 => (Sign::Unsigned, rest),
+            [0xff, rest @ ..] if rest.len() == 16 => (Sign::Signed, rest),
+            bytes => (usual, bytes),
+        };
+        match (<[u8; 16]>::try_from(bytes), sign) {
+            (Ok(bytes), Sign::Unsigned) => visitor.visit_u128(u128::from_be_bytes(bytes)),
+            (Ok(bytes), Sign::Signed) => visitor.visit_i128(i128::from_be_bytes(bytes)),
+            (Err(_), _) => {
+                Err(Fault::mismatch("an integer of 128 bits in 16 or 17 bytes", describe(&Head::Binary(bytes))))
             }
         }
     }
+}
+
+/// How the bytes of an integer are meant.
+#[derive(Debug, Clone, Copy)]
+enum Sign {
+    Signed,
+    Unsigned,
 }
 
 macro_rules! as_found {
@@ -177,8 +210,10 @@ macro_rules! as_found {
 impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     type Error = Fault;
 
+    // Serde's buffer, through which flattened fields and enums without an outer tag go, always says that it is: if this did
+    // not, addresses and the like would be read in one form and written in another.
     fn is_human_readable(&self) -> bool {
-        false
+        true
     }
 
     as_found!(
@@ -198,9 +233,13 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
         deserialize_f64,
         deserialize_bytes,
         deserialize_byte_buf,
-        deserialize_unit,
-        deserialize_map
+        deserialize_unit
     );
+
+    #[inline]
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.noting(|notes| &mut notes.flattened, |decoder| decoder.visit(visitor))
+    }
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         if self.buffering {
@@ -214,17 +253,11 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     }
 
     fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.wide()? {
-            Some(bytes) => visitor.visit_i128(i128::from_be_bytes(bytes)),
-            None => self.visit(visitor),
-        }
+        self.wide(visitor, Sign::Signed)
     }
 
     fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        match self.wide()? {
-            Some(bytes) => visitor.visit_u128(u128::from_be_bytes(bytes)),
-            None => self.visit(visitor),
-        }
+        self.wide(visitor, Sign::Unsigned)
     }
 
     #[inline]
@@ -260,7 +293,10 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
             Head::Array(count) => self.visit_array(count, visitor),
             // A list of bytes may have been written as bytes by a later version of the type, and is the same value.
             Head::Binary(bytes) => {
-                visitor.visit_seq(de::value::SeqDeserializer::<_, Fault>::new(bytes.iter().copied()))
+                let mut elements = de::value::SeqDeserializer::<_, Fault>::new(bytes.iter().copied());
+                let value = visitor.visit_seq(&mut elements)?;
+                elements.end()?;
+                Ok(value)
             }
             _ => {
                 self.reader.at = start;
@@ -270,7 +306,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _length: usize, visitor: V) -> Result<V::Value, Fault> {
-        self.deserialize_seq(visitor)
+        self.noting(|notes| &mut notes.tuples, |decoder| decoder.deserialize_seq(visitor))
     }
 
     fn deserialize_tuple_struct<V: Visitor<'de>>(
@@ -307,10 +343,12 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     ) -> Result<V::Value, Fault> {
         let start = self.reader.at;
         // Serde reads the tag of an adjacently tagged enum as an enum of the same name inside the struct of tag and
-        // content.
-        if self.entry == (start, name) {
+        // content. A struct may share its name with the enum of a field, but only a tag is called a variant.
+        if self.entry == (start, name) && expects(&visitor, "variant of enum ") {
             self.notes.tags.push(start);
         }
+        // What names the variant below stands where the entry's value starts as well, and is no tag.
+        self.entry = NO_ENTRY;
         match self.reader.head()? {
             Head::Map(1) => {
                 self.deeper()?;
@@ -331,8 +369,9 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
 
     #[inline]
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        // Keys are identifiers as a rule. A value that is one is the tag of an internally tagged enum.
-        if self.entry.0 == self.reader.at {
+        // Keys are identifiers as a rule. A value that is one is the tag of an internally tagged enum, which serde reads
+        // among what it buffers.
+        if self.buffering && self.entry.0 == self.reader.at {
             self.notes.tags.push(self.reader.at);
         }
         self.visit_text(visitor)
@@ -455,6 +494,11 @@ impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
         let start = self.decoder.reader.at;
         de::Deserializer::deserialize_struct(self.decoder, "", fields, visitor).map_err(|fault| fault.at(start))
     }
+}
+
+#[cold]
+fn expects(expected: &dyn de::Expected, start: &str) -> bool {
+    expected.to_string().starts_with(start)
 }
 
 /// A found value in words, for the cases that serde does not describe itself.

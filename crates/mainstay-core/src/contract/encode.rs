@@ -2,7 +2,7 @@ use serde::ser::{self, Serialize};
 
 use super::fault::Fault;
 use super::limits::Limits;
-use super::wire::{NIL, Opening, write_binary, write_marked, write_signed, write_text, write_unsigned};
+use super::wire::{NIL, Opening, write_binary, write_marked, write_signed, write_text, write_unsigned, write_wide};
 
 /// Writes any serde value as MessagePack with field names, at the end of a buffer.
 #[derive(Debug)]
@@ -163,8 +163,10 @@ impl<'e, 'a> ser::Serializer for &'e mut Encoder<'a> {
     type SerializeStruct = Open<'e, 'a>;
     type SerializeStructVariant = Open<'e, 'a>;
 
+    // Serde's buffer, through which flattened fields and enums without an outer tag go, always says that it is: if this did
+    // not, addresses and the like would be written in one form and read in another.
     fn is_human_readable(&self) -> bool {
-        false
+        true
     }
 
     #[inline]
@@ -196,7 +198,12 @@ impl<'e, 'a> ser::Serializer for &'e mut Encoder<'a> {
 
     #[inline]
     fn serialize_i128(self, value: i128) -> Result<(), Fault> {
-        self.serialize_bytes(&value.to_be_bytes())
+        match (i64::try_from(value), u64::try_from(value)) {
+            (Ok(value), _) => write_signed(self.out, value),
+            (_, Ok(value)) => write_unsigned(self.out, value),
+            _ => write_wide(self.out, value < 0, value.to_be_bytes()),
+        }
+        Ok(())
     }
 
     #[inline]
@@ -222,7 +229,11 @@ impl<'e, 'a> ser::Serializer for &'e mut Encoder<'a> {
 
     #[inline]
     fn serialize_u128(self, value: u128) -> Result<(), Fault> {
-        self.serialize_bytes(&value.to_be_bytes())
+        match u64::try_from(value) {
+            Ok(value) => write_unsigned(self.out, value),
+            Err(_) => write_wide(self.out, false, value.to_be_bytes()),
+        }
+        Ok(())
     }
 
     #[inline]

@@ -23,8 +23,10 @@
 //!
 //! # What does not survive
 //!
-//! MessagePack's nil stands for `None`, so `Some(None)` and `Some(())` are read back as `None`. Integers of 128 bits
-//! cannot stand inside flattened fields or enums without an outer tag: serde's buffer has no room for them.
+//! MessagePack's nil stands for `None`, so `Some(x)` is read back as `None` for every `x` that is written as nil: `None`,
+//! `()`, newtypes of these, unit variants of untagged enums. Inside flattened fields and enums without an outer tag, what
+//! serde's buffer has no room for cannot stand: integers of 128 bits, and unit structs inside untagged enums (use a struct
+//! without fields, `struct Nothing {}`).
 //!
 //! # Unknown fields
 //!
@@ -37,12 +39,16 @@
 //!    equal ones the order decides, if there are as many as before; if not, and if their unknown fields differ, this
 //!    rule matches none of them.
 //! 2. If the matched elements kept their order, elements between the same two matched neighbours (or ends of the list)
-//!    are matched by place if there are as many of them as before.
+//!    are matched by place if there are as many of them as before. (Not in what is seen to be a set.)
 //! 3. The unknown fields of all others are dropped: to attach them to the wrong element would be worse.
 //!
-//! The places of tuple structs and tuple variants have a meaning, so they match by place alone. Inside flattened fields and
-//! enums without an outer tag serde does not tell what was ignored. There a field is unknown if the type does not
-//! write it, and writes the same value when it is left out. Unknown fields inside the *keys* of a map are dropped.
+//! The places of tuple structs and tuple variants have a meaning, so they match by place alone. Unknown fields inside the
+//! *keys* of a map are dropped.
+//!
+//! Inside flattened fields and enums without an outer tag serde does not tell what was ignored. There a field is unknown
+//! if the type does not write it, and writes the same value when it is left out. Nor does serde show every tag there:
+//! a variant counts as another one if the names of its fields cannot belong to the same one, or if they differ and a text
+//! that may be a tag has changed.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -205,7 +211,8 @@ impl Limits {
         let merged = unknown::merge(&self.encode(value)?, unknown, out);
         let merged = match out.len() - start > self.bytes() {
             true => Err(fault::Fault::too_large()),
-            false => merged,
+            // What is kept may have been read under other limits than these.
+            false => merged.and_then(|unknown| path::check(&out[start..], self.depth()).map(|()| unknown)),
         };
         merged.map_err(|fault| {
             out.truncate(start);

@@ -235,6 +235,19 @@ pub(super) fn write_signed(out: &mut Vec<u8>, number: i64) {
     }
 }
 
+/// Writes an integer of 128 bits that fits no shorter form: 16 bytes, and one before them that says the sign where their
+/// first bit would leave it open.
+pub(super) fn write_wide(out: &mut Vec<u8>, is_negative: bool, bytes: [u8; 16]) {
+    let sign = if is_negative { u8::MAX } else { 0 };
+    match bytes[0] < 0x80 {
+        true => write_binary(out, &bytes),
+        false => {
+            out.extend_from_slice(&[0xc4, 17, sign]);
+            out.extend_from_slice(&bytes);
+        }
+    }
+}
+
 #[inline]
 pub(super) fn write_marked<const N: usize>(out: &mut Vec<u8>, marker: u8, bytes: [u8; N]) {
     // Both at once, so that there is one look whether the buffer has room. No number has more than eight bytes.

@@ -10,17 +10,18 @@ use super::{KEY_DEPTH_MAX, tag};
 pub(super) struct Decoder<'de> {
     rest: &'de [u8],
     depth_left: u16,
+    has_variant: bool,
 }
 
 impl<'de> Decoder<'de> {
     pub(super) fn new(bytes: &'de [u8]) -> Self {
-        Self { rest: bytes, depth_left: KEY_DEPTH_MAX }
+        Self { rest: bytes, depth_left: KEY_DEPTH_MAX, has_variant: false }
     }
 
-    /// Fails if bytes are left.
-    pub(super) fn finish(self) -> Result<(), Fault> {
+    /// Fails if bytes are left. True if there is a variant of an enum in the key.
+    pub(super) fn finish(self) -> Result<bool, Fault> {
         match self.rest.first() {
-            None => Ok(()),
+            None => Ok(self.has_variant),
             Some(next) => Err(Fault::invalid(format_args!("expected the end of the key, found {}", tag::name(*next)))),
         }
     }
@@ -128,7 +129,11 @@ impl<'de> Decoder<'de> {
     }
 
     fn visit_places<V: Visitor<'de>>(&mut self, count: usize, visitor: V) -> Result<V::Value, Fault> {
-        self.deeper(|decoder| visitor.visit_seq(Places { decoder, left: count }))
+        self.deeper(|decoder| visitor.visit_seq(Places { decoder, count, names: &[], next: 0 }))
+    }
+
+    fn visit_fields<V: Visitor<'de>>(&mut self, names: &'static [&'static str], visitor: V) -> Result<V::Value, Fault> {
+        self.deeper(|decoder| visitor.visit_seq(Places { decoder, count: names.len(), names, next: 0 }))
     }
 }
 
@@ -234,7 +239,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         self.expect(tag::LIST, &visitor)?;
         self.deeper(|decoder| {
-            let mut list = List { decoder, has_ended: false };
+            let mut list = List { decoder, has_ended: false, next: 0 };
             let value = visitor.visit_seq(&mut list)?;
             if !list.has_ended {
                 list.decoder.expect(tag::END, &"the end of a list")?;
@@ -262,7 +267,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        self.visit_places(fields.len(), visitor)
+        self.visit_fields(fields, visitor)
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -276,6 +281,7 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
         let Some(index) = u32::try_from(index).ok().filter(|_| !is_negative) else {
             return Err(Fault::corrupt("the number of a variant is out of range"));
         };
+        self.has_variant = true;
         self.deeper(|decoder| visitor.visit_enum(Variant { decoder, index }))
     }
 
@@ -287,16 +293,23 @@ impl<'de> de::Deserializer<'de> for &mut Decoder<'de> {
 /// The elements of a tuple or a struct that are still to come.
 struct Places<'d, 'de> {
     decoder: &'d mut Decoder<'de>,
-    left: usize,
+    count: usize,
+    /// The names of the fields, if it is a struct.
+    names: &'static [&'static str],
+    next: usize,
 }
 
 impl<'de> de::SeqAccess<'de> for Places<'_, 'de> {
     type Error = Fault;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Fault> {
-        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
-        self.left = left;
-        seed.deserialize(&mut *self.decoder).map(Some)
+        let place = self.next;
+        if place == self.count {
+            return Ok(None);
+        }
+        self.next += 1;
+        let value = seed.deserialize(&mut *self.decoder);
+        value.map(Some).map_err(|fault| fault.inside(place, self.names.get(place).copied()))
     }
 }
 
@@ -304,6 +317,7 @@ impl<'de> de::SeqAccess<'de> for Places<'_, 'de> {
 struct List<'d, 'de> {
     decoder: &'d mut Decoder<'de>,
     has_ended: bool,
+    next: usize,
 }
 
 impl<'de> de::SeqAccess<'de> for &mut List<'_, 'de> {
@@ -321,7 +335,9 @@ impl<'de> de::SeqAccess<'de> for &mut List<'_, 'de> {
             }
             Some(_) => {
                 let before = self.decoder.rest.len();
-                let value = seed.deserialize(&mut *self.decoder)?;
+                let place = self.next;
+                self.next += 1;
+                let value = seed.deserialize(&mut *self.decoder).map_err(|fault| fault.inside(place, None))?;
                 if self.decoder.rest.len() == before {
                     return Err(Fault::invalid("elements of a list in a key must not be empty tuples"));
                 }
@@ -364,6 +380,6 @@ impl<'de> de::VariantAccess<'de> for Variant<'_, 'de> {
     }
 
     fn struct_variant<V: Visitor<'de>>(self, fields: &'static [&'static str], visitor: V) -> Result<V::Value, Fault> {
-        self.decoder.visit_places(fields.len(), visitor)
+        self.decoder.visit_fields(fields, visitor)
     }
 }

@@ -10,11 +10,20 @@ use crate::{Error, ErrorKind};
 pub(super) struct Fault {
     kind: ErrorKind,
     what: String,
+    /// The way to the element that did not fit, from the inside out: ".id", "[1]".
+    path: Vec<String>,
 }
 
 impl Fault {
     fn new(kind: ErrorKind, what: impl fmt::Display) -> Self {
-        Self { kind, what: what.to_string() }
+        Self { kind, what: what.to_string(), path: Vec::new() }
+    }
+
+    /// Says in which place of the tuple, struct or list around it the element stands.
+    #[cold]
+    pub(super) fn inside(mut self, place: usize, name: Option<&str>) -> Self {
+        self.path.push(name.map_or_else(|| format!("[{place}]"), |name| format!(".{name}")));
+        self
     }
 
     pub(super) fn invalid(what: impl fmt::Display) -> Self {
@@ -37,7 +46,12 @@ impl Fault {
     }
 
     pub(super) fn named<K: ?Sized>(self, doing: &str) -> Error {
-        Error::new(self.kind, format!("{doing} key {}: {}", std::any::type_name::<K>(), self.what))
+        let path: String = self.path.into_iter().rev().collect();
+        let place = match path.strip_prefix('.').unwrap_or(&path) {
+            "" => String::new(),
+            path => format!("element `{path}`: "),
+        };
+        Error::new(self.kind, format!("{doing} key {}: {place}{}", std::any::type_name::<K>(), self.what))
     }
 }
 

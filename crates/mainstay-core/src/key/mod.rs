@@ -11,7 +11,10 @@
 //! tagged enums, flattened fields).
 //!
 //! Variants of enums are counted in the order of their declaration and fields of structs go without names: in a type
-//! whose keys are stored, add variants at the end only, and leave the fields alone.
+//! whose keys are stored, add variants at the end only, and leave the fields alone. Discriminants (`Top = 2`) are not
+//! seen: where there are some, they must rise in the order of declaration, or `Ord` differs from the order of the keys.
+//! Variants with `#[serde(skip)]` must stand at the end: serde counts them when it writes and not when it reads, and a key
+//! behind one is refused when it is read. [`Reverse`](std::cmp::Reverse) is nothing to serde: its keys sort as without it.
 //!
 //! ```
 //! use mainstay_core::key;
@@ -82,9 +85,10 @@ pub fn encode_into<K: ?Sized + Serialize>(out: &mut Vec<u8>, key: &K) -> Result<
 /// Decodes a key.
 ///
 /// # Errors
-/// `Invalid` if the bytes hold a key of another type, `Corrupt` if no key is encoded like that, `TooLarge` above
-/// [`KEY_BYTES_MAX`] or [`KEY_DEPTH_MAX`].
-pub fn decode<K: DeserializeOwned>(bytes: &[u8]) -> Result<K> {
+/// `Invalid` if the bytes hold a key of another type (the message names the element, what was expected and what was
+/// found) or if the type would write another key for what it has read, `Corrupt` if no key is encoded like that,
+/// `TooLarge` above [`KEY_BYTES_MAX`] or [`KEY_DEPTH_MAX`].
+pub fn decode<K: Serialize + DeserializeOwned>(bytes: &[u8]) -> Result<K> {
     if bytes.len() > KEY_BYTES_MAX {
         return Err(Error::new(
             ErrorKind::TooLarge,
@@ -93,10 +97,17 @@ pub fn decode<K: DeserializeOwned>(bytes: &[u8]) -> Result<K> {
     }
     let mut decoder = decode::Decoder::new(bytes);
     let result = match K::deserialize(&mut decoder) {
-        Ok(key) => decoder.finish().map(|()| key),
+        Ok(key) => decoder.finish().map(|has_variant| (key, has_variant)),
         Err(fault) => Err(fault),
     };
-    result.map_err(|fault| fault.named::<K>("decoding"))
+    let (key, has_variant) = result.map_err(|fault| fault.named::<K>("decoding"))?;
+    // Everything else has one reading only, but the number of a variant means what the type makes of it.
+    if has_variant && encode(&key)? != bytes {
+        let what = "the type numbers its variants differently when it writes and when it reads: move those with \
+                    #[serde(skip)] to the end";
+        return Err(fault::Fault::invalid(what).named::<K>("decoding"));
+    }
+    Ok(key)
 }
 
 /// The range of all keys whose first elements are those of `elements`: a tuple, or one value as the first element. The

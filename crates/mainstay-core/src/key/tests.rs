@@ -236,6 +236,57 @@ fn another_type_is_named() {
 }
 
 #[test]
+fn the_element_that_does_not_fit_is_named() {
+    #[derive(Debug, Serialize, Deserialize)]
+    struct Order {
+        shop: String,
+        lines: Vec<(u64, u8)>,
+    }
+    #[derive(Serialize)]
+    struct Wrong {
+        shop: &'static str,
+        lines: Vec<(u64, u16)>,
+    }
+    let says = |error: Error, part: &str| assert!(error.to_string().contains(part), "{error}");
+    says(
+        decode::<(String, u64, u64)>(&encode(&("a", 1, "b")).unwrap()).unwrap_err(),
+        "u64): element `[2]`: expected u64, found a string",
+    );
+    let wrong = Wrong { shop: "a", lines: vec![(1, 2), (3, 400)] };
+    says(
+        decode::<(u8, Order)>(&encode(&(1, wrong)).unwrap()).unwrap_err(),
+        "element `[1].lines[1][1]`: expected u8, found integer `400`",
+    );
+}
+
+#[test]
+fn a_variant_is_never_read_as_another_one() {
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum First {
+        #[serde(skip)]
+        #[allow(dead_code, reason = "it only takes a number")]
+        Hidden,
+        B,
+        C,
+    }
+    #[derive(Debug, PartialEq, Serialize, Deserialize)]
+    enum Last {
+        B,
+        C,
+        #[serde(skip)]
+        #[allow(dead_code, reason = "it only takes a number")]
+        Hidden,
+    }
+    let error = decode::<(u8, First)>(&encode(&(1, First::B)).unwrap()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Invalid);
+    assert!(error.to_string().contains("#[serde(skip)] to the end"), "{error}");
+    assert_eq!(decode::<First>(&encode(&First::C).unwrap()).unwrap_err().kind(), ErrorKind::Invalid);
+    for key in [Last::B, Last::C] {
+        assert_eq!(decode::<Last>(&encode(&key).unwrap()).unwrap(), key);
+    }
+}
+
+#[test]
 fn types_without_an_order_are_refused_with_the_reason() {
     #[derive(Serialize)]
     struct Sparse {

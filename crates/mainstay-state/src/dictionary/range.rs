@@ -241,7 +241,7 @@ pub struct Keys<K> {
 
 impl<K, V> Entries<K, V>
 where
-    K: DeserializeOwned,
+    K: Serialize + DeserializeOwned,
     V: Serialize + DeserializeOwned + Send + Sync + 'static,
 {
     /// The next key with its value; `None` when there is no more.
@@ -269,7 +269,7 @@ where
     }
 }
 
-impl<K: DeserializeOwned> Keys<K> {
+impl<K: Serialize + DeserializeOwned> Keys<K> {
     /// The next key; `None` when there is no more.
     ///
     /// # Errors
@@ -295,7 +295,7 @@ impl<K: DeserializeOwned> Keys<K> {
     }
 }
 
-pub(super) fn decode_key<K: DeserializeOwned>(handle: &Handle, key: &[u8]) -> Result<K> {
+pub(super) fn decode_key<K: Serialize + DeserializeOwned>(handle: &Handle, key: &[u8]) -> Result<K> {
     key::decode(&key[ENTRY_PREFIX_BYTES..]).map_err(|error| match error.kind() {
         ErrorKind::Invalid => handle.explain(key, error),
         _ => Error::corrupt(format!("a key of {} is damaged", handle.known)).with_source(error),

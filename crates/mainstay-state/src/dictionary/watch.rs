@@ -97,7 +97,7 @@ where
 
 impl<K, V> Watch<K, V>
 where
-    K: DeserializeOwned,
+    K: Serialize + DeserializeOwned,
     V: Serialize + DeserializeOwned + Send + Sync + 'static,
 {
     /// Waits for the next commit that changes the dictionary. Dropping the future loses nothing.
@@ -122,7 +122,7 @@ where
     }
 }
 
-fn read<K: DeserializeOwned, V: Value>(handle: &Handle, change: &RawChange) -> Result<Change<K, V>> {
+fn read<K: Serialize + DeserializeOwned, V: Value>(handle: &Handle, change: &RawChange) -> Result<Change<K, V>> {
     let RawChange::Entry { key: raw, old, new } = change else { return Ok(Change::Cleared) };
     let value = |stored: &Bytes| {
         let value = Entry::decode::<V>(stored.clone()).and_then(|entry| entry.value());

@@ -161,7 +161,7 @@ macro_rules! scalars {
 impl<'de> de::Deserializer<'de> for Place<'_, '_> {
     type Error = Stop;
 
-    /// As the codec's: types like `Uuid` choose what they ask for by it.
+    /// As that of keys, which have names too: types like `Uuid` choose what they ask for by it.
     fn is_human_readable(&self) -> bool {
         false
     }

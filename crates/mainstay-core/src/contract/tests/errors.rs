@@ -196,10 +196,15 @@ fn a_type_that_denies_unknown_fields_names_the_field() {
 fn a_wrong_number_of_elements_is_named() {
     assert_fails::<(u8, u8)>(&[1, 2, 3], ErrorKind::Invalid, "the value: expected 2 elements, found an array of 3");
     assert_fails::<(u8, u8)>(&[1], ErrorKind::Invalid, "the value: expected a tuple of size 2, found 1 elements");
+    assert_fails::<[u8; 2]>(
+        &bytes::Bytes::from_static(b"abc"),
+        ErrorKind::Invalid,
+        "the value: expected 2 elements in sequence, found 3 elements",
+    );
     assert_fails::<u128>(
         &bytes::Bytes::from_static(b"abc"),
         ErrorKind::Invalid,
-        "the value: expected an integer of 128 bits in 16 bytes, found 3 bytes",
+        "the value: expected an integer of 128 bits in 16 or 17 bytes, found 3 bytes",
     );
 }
 

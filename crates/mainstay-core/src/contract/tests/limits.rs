@@ -63,6 +63,27 @@ fn what_is_kept_counts_too() {
 }
 
 #[test]
+fn what_is_kept_is_no_way_around_the_depth() {
+    #[derive(Serialize)]
+    struct Wide {
+        a: u8,
+        b: Nested,
+    }
+    #[derive(Serialize, Deserialize)]
+    struct Narrow {
+        a: u8,
+    }
+    let loose = Limits { depth_max: 100, ..Limits::DEFAULT };
+    let bytes = loose.encode(&Wide { a: 1, b: nested(90) }).unwrap();
+    let (value, unknown) = loose.decode_keeping::<Narrow>(&bytes).unwrap();
+    assert_eq!(loose.encode_keeping(&value, &unknown).unwrap().0, bytes);
+    let mut buffer = vec![1];
+    let error = Limits::DEFAULT.encode_keeping_into(&mut buffer, &value, &unknown).unwrap_err();
+    assert_eq!((error.kind(), &buffer[..]), (ErrorKind::TooLarge, &[1][..]));
+    assert!(error.to_string().contains("depth_max of 64"), "{error}");
+}
+
+#[test]
 fn depth_is_limited_both_ways_to_the_level() {
     let depth = usize::from(Limits::DEFAULT.depth_max);
     let bytes = encode(&nested(depth)).unwrap();

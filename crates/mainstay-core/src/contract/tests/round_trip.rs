@@ -4,8 +4,22 @@ use proptest::prelude::*;
 use serde::ser::{Error as _, SerializeMap, SerializeSeq};
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::sample::{Meters, Sample, sample};
+use super::sample::{Meters, Outer, Sample, sample};
 use crate::contract::{Limits, decode, decode_keeping, encode, encode_into};
+
+/// The same with integers of 128 bits that others write as we do: too large for 64 bits, and without doubt of their sign.
+fn with_common_integers(mut sample: Sample) -> Sample {
+    fn outer(value: Outer) -> Outer {
+        match value {
+            Outer::Newtype(sample) => Outer::Newtype(Box::new(with_common_integers(*sample))),
+            Outer::Struct { a, b } => Outer::Struct { a, b: b.into_iter().map(outer).collect() },
+            value => value,
+        }
+    }
+    sample.wide = (sample.wide.0 >> 1 | 1 << 100, sample.wide.1 & i128::MAX | 1 << 100);
+    sample.outer = sample.outer.into_iter().map(outer).collect();
+    sample
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
@@ -20,10 +34,13 @@ proptest! {
     }
 
     #[test]
-    fn the_bytes_are_those_of_another_implementation(value in sample()) {
+    fn the_bytes_are_those_of_another_implementation(value in sample().prop_map(with_common_integers)) {
         let bytes = encode(&value).unwrap();
-        prop_assert_eq!(&bytes, &rmp_serde::to_vec_named(&value).unwrap());
-        prop_assert_eq!(rmp_serde::from_slice::<Sample>(&bytes).unwrap(), value);
+        let mut others = Vec::new();
+        value.serialize(&mut rmp_serde::Serializer::new(&mut others).with_struct_map().with_human_readable()).unwrap();
+        prop_assert_eq!(&bytes, &others);
+        let mut others = rmp_serde::Deserializer::from_read_ref(&bytes).with_human_readable();
+        prop_assert_eq!(Sample::deserialize(&mut others).unwrap(), value);
     }
 
     #[test]
@@ -86,6 +103,34 @@ fn numbers_may_widen_and_names_may_move_between_versions() {
     }
     let bytes = encode(&Before { count: 9, name: "a" }).unwrap();
     assert_eq!(decode::<After>(&bytes).unwrap(), After { extra: None, name: "a".into(), count: 9 });
+}
+
+#[test]
+fn integers_of_128_bits_keep_their_sign_when_their_type_changes() {
+    for number in [0, 1, -1, i128::from(i64::MIN), i128::from(u64::MAX), i128::MAX, i128::from(i64::MIN) - 1, i128::MIN]
+    {
+        let bytes = encode(&number).unwrap();
+        assert_eq!(decode::<i128>(&bytes).unwrap(), number);
+        assert_eq!(decode::<u128>(&bytes).ok(), u128::try_from(number).ok(), "{number}");
+    }
+    for number in [0, 1 << 64, i128::MAX as u128, 1 << 127, u128::MAX] {
+        let bytes = encode(&number).unwrap();
+        assert_eq!(decode::<u128>(&bytes).unwrap(), number);
+        assert_eq!(decode::<i128>(&bytes).ok(), i128::try_from(number).ok(), "{number}");
+    }
+    // What fits 64 bits is written as any other integer, so that a type may widen and narrow.
+    assert_eq!(encode(&7i128).unwrap(), [7]);
+    assert_eq!(encode(&u128::from(u64::MAX)).unwrap(), encode(&u64::MAX).unwrap());
+    assert_eq!(encode(&u128::MAX).unwrap()[..4], [0xc4, 17, 0, 0xff]);
+    assert_eq!(encode(&i128::MIN).unwrap()[..4], [0xc4, 17, 0xff, 0x80]);
+}
+
+#[test]
+fn integers_of_128_bits_without_a_sign_are_read_as_they_were_written() {
+    let old = |bytes: [u8; 16]| encode(&bytes::Bytes::copy_from_slice(&bytes)).unwrap();
+    assert_eq!(decode::<i128>(&old((-5i128).to_be_bytes())).unwrap(), -5);
+    assert_eq!(decode::<u128>(&old(5u128.to_be_bytes())).unwrap(), 5);
+    assert_eq!(decode::<u128>(&old(u128::MAX.to_be_bytes())).unwrap(), u128::MAX);
 }
 
 #[test]

@@ -5,15 +5,14 @@ use crate::contract::wire::{
     Head, NIL, Opening, Reader, write_binary, write_marked, write_signed, write_text, write_unsigned,
 };
 
-/// The canonical form of the value at `at`: shortest heads, map entries in the order of their keys, and without the
-/// entries whose values start at one of the offsets `without` (in rising order).
-pub(super) fn canonical(bytes: &[u8], at: usize, without: &[usize]) -> Result<Canonical, Fault> {
+/// The canonical form of the value at `at`: shortest heads, and map entries in the order of their keys.
+pub(super) fn canonical(bytes: &[u8], at: usize) -> Result<Canonical, Fault> {
     let mut out = Vec::new();
-    append(&mut Reader::new(bytes, at), without, &mut out)?;
+    append(&mut Reader::new(bytes, at), &mut out)?;
     Ok(out)
 }
 
-fn append(reader: &mut Reader<'_>, without: &[usize], out: &mut Vec<u8>) -> Result<(), Fault> {
+fn append(reader: &mut Reader<'_>, out: &mut Vec<u8>) -> Result<(), Fault> {
     let start = reader.at;
     match reader.head()? {
         Head::Nil => out.push(NIL),
@@ -28,19 +27,15 @@ fn append(reader: &mut Reader<'_>, without: &[usize], out: &mut Vec<u8>) -> Resu
         Head::Array(count) => {
             Opening::array(count).write(out);
             for _ in 0..count {
-                append(reader, without, out)?;
+                append(reader, out)?;
             }
         }
         Head::Map(count) => {
             let mut entries = Vec::with_capacity(count);
             for _ in 0..count {
                 let mut entry = Vec::new();
-                append(reader, without, &mut entry)?;
-                if without.binary_search(&reader.at).is_ok() {
-                    reader.skip(Limits::DEPTH_CEILING)?;
-                    continue;
-                }
-                append(reader, without, &mut entry)?;
+                append(reader, &mut entry)?;
+                append(reader, &mut entry)?;
                 entries.push(entry);
             }
             // No key is the beginning of another one, so the order of entries is the order of keys.
@@ -72,7 +67,7 @@ pub(super) fn entries(reader: &mut Reader<'_>, count: usize) -> Result<Vec<Entry
     for _ in 0..count {
         let key = reader.at;
         let mut name = Vec::new();
-        append(reader, &[], &mut name)?;
+        append(reader, &mut name)?;
         let value = reader.at;
         reader.skip(Limits::DEPTH_CEILING)?;
         entries.push(Entry { name, key, value, end: reader.at });
@@ -102,13 +97,7 @@ mod tests {
             0xdf, 0, 0, 0, 2, 0xd9, 1, b'b', 0xdd, 0, 0, 0, 1, 0xd3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
             0xda, 0, 1, b'a', 0xd2, 0, 0, 0, 1,
         ];
-        assert_eq!(canonical(&short, 0, &[]).unwrap(), short);
-        assert_eq!(canonical(&long, 0, &[]).unwrap(), short);
-    }
-
-    #[test]
-    fn entries_can_be_left_out() {
-        let bytes = [0x82, 0xa1, b'a', 0x01, 0xa1, b'b', 0x91, 0xff];
-        assert_eq!(canonical(&bytes, 0, &[6]).unwrap(), [0x81, 0xa1, b'a', 0x01]);
+        assert_eq!(canonical(&short, 0).unwrap(), short);
+        assert_eq!(canonical(&long, 0).unwrap(), short);
     }
 }

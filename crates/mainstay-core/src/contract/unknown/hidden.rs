@@ -1,50 +1,52 @@
 //! Unknown fields in values that serde reads into a buffer (flattened fields, enums without an outer tag): there, what
 //! the type ignores is not seen, and has to be found out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
-use super::canonical::{canonical, elements, entries};
+use super::Canonical;
+use super::canonical::{elements, entries};
+use super::edit::{Edit, Edits};
+use super::print::Print;
+use super::trials::Trials;
 use crate::contract::decode::Notes;
 use crate::contract::fault::Fault;
-use crate::contract::limits::Limits;
-use crate::contract::wire::{Head, Opening, Reader};
-
-/// The most fields that are tried one by one. Beyond it, those that are left count as known: they are not carried over.
-const TRIALS_MAX: usize = 64;
+use crate::contract::wire::{Head, Reader};
 
 /// The offsets of values inside buffered parts of `bytes` that make no difference to the type: what it writes
 /// (`written`) lacks them, and is the same without them.
-pub(super) fn find<T>(limits: &Limits, bytes: &[u8], written: &[u8], notes: &Notes) -> Result<Vec<usize>, Fault>
-where
-    T: Serialize + DeserializeOwned,
-{
-    let mut missing = Vec::new();
-    Comparison { bytes, written, notes, missing: &mut missing }.compare(0, 0, false)?;
-    if missing.is_empty() {
-        return Ok(missing);
-    }
-    let expected = canonical(written, 0, &[])?;
-    let makes_no_difference = |without: &[usize]| -> Result<bool, Fault> {
-        let mut rest = Vec::with_capacity(bytes.len());
-        strip(&mut Reader::new(bytes, 0), without, &mut rest)?;
-        let rewritten = limits.decode::<T>(&rest).and_then(|value| limits.encode(&value));
-        match rewritten {
-            Ok(rewritten) => Ok(canonical(&rewritten, 0, &[])? == expected),
-            Err(_) => Ok(false),
-        }
-    };
-    if makes_no_difference(&missing)? {
-        return Ok(missing);
-    }
+///
+/// All that is missing is tried at once, then what has the same name, then halves of that, until the trials are used up:
+/// what is left then counts as known.
+pub(super) fn find(bytes: &[u8], written: &[u8], notes: &Notes, trials: &Trials<'_>) -> Result<Vec<usize>, Fault> {
+    let mut comparison = Comparison { bytes, written, notes, missing: BTreeMap::new() };
+    comparison.compare(0, 0, false)?;
+    let groups: Vec<Vec<usize>> = comparison.missing.into_values().collect();
     let mut found = Vec::new();
-    for candidate in missing.into_iter().take(TRIALS_MAX) {
-        if makes_no_difference(&[candidate])? {
-            found.push(candidate);
+    if groups.is_empty() {
+        return Ok(found);
+    }
+    // Compared loosely: a hash set has another order each time.
+    let expected = Print::of(written, 0, &[])?.loose;
+    let mut left = VecDeque::from([groups.concat()]);
+    let mut by_name = (groups.len() > 1).then_some(groups);
+    while let Some(group) = left.pop_front() {
+        let edits: Edits = found.iter().chain(&group).map(|at| (*at, Edit::LeaveOut)).collect();
+        let makes_no_difference = match trials.rewritten(&edits)? {
+            Some(rewritten) => Print::of(&rewritten, 0, &[])?.loose == expected,
+            None if trials.are_used_up() => break,
+            None => false,
+        };
+        match by_name.take() {
+            _ if makes_no_difference => found.extend(group),
+            Some(groups) => left.extend(groups),
+            None if group.len() > 1 => {
+                let (first, second) = group.split_at(group.len() / 2);
+                left.extend([first.to_vec(), second.to_vec()]);
+            }
+            None => {}
         }
     }
+    found.sort_unstable();
     Ok(found)
 }
 
@@ -52,7 +54,8 @@ struct Comparison<'a> {
     bytes: &'a [u8],
     written: &'a [u8],
     notes: &'a Notes,
-    missing: &'a mut Vec<usize>,
+    /// Offsets of values that are not written, by their names.
+    missing: BTreeMap<Canonical, Vec<usize>>,
 }
 
 impl Comparison<'_> {
@@ -72,7 +75,7 @@ impl Comparison<'_> {
                     match written.get(&entry.name) {
                         Some(place) => self.compare(entry.value, *place, buffered)?,
                         None if buffered || self.notes.buffered.binary_search(&entry.value).is_ok() => {
-                            self.missing.push(entry.value);
+                            self.missing.entry(entry.name).or_default().push(entry.value);
                         }
                         None => {}
                     }
@@ -87,31 +90,4 @@ impl Comparison<'_> {
         }
         Ok(())
     }
-}
-
-/// Copies a value without the map entries whose values start at one of the offsets `without`.
-fn strip(reader: &mut Reader<'_>, without: &[usize], out: &mut Vec<u8>) -> Result<(), Fault> {
-    let start = reader.at;
-    match reader.head()? {
-        Head::Array(count) => {
-            Opening::array(count).write(out);
-            for _ in 0..count {
-                strip(reader, without, out)?;
-            }
-        }
-        Head::Map(count) => {
-            let entries = entries(reader, count)?;
-            let end = reader.at;
-            let stays = |value: usize| without.binary_search(&value).is_err();
-            let left = entries.iter().filter(|entry| stays(entry.value)).count();
-            Opening::map(left).write(out);
-            for entry in entries.iter().filter(|entry| stays(entry.value)) {
-                out.extend_from_slice(&reader.bytes[entry.key..entry.value]);
-                strip(&mut Reader::new(reader.bytes, entry.value), without, out)?;
-            }
-            reader.at = end;
-        }
-        _ => out.extend_from_slice(&reader.bytes[start..reader.at]),
-    }
-    Ok(())
 }

@@ -1,8 +1,10 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::canonical::{Entry, canonical, elements, entries};
 use super::list::matches;
-use super::{Canonical, List, Map, Node, Unknown};
+use super::print::Print;
+use super::shape::names;
+use super::{List, Map, Node, Unknown};
 use crate::contract::fault::Fault;
 use crate::contract::wire::{Head, Opening, Reader};
 
@@ -23,7 +25,7 @@ fn value(new: &[u8], at: usize, end: usize, node: &Node, out: &mut Vec<u8>) -> R
     match (reader.head()?, node) {
         (Head::Map(count), Node::Map(old)) => {
             let entries = entries(&mut reader, count)?;
-            if still_applies(new, &entries, old)? {
+            if has_same_tag(new, &entries, old)? {
                 return map(new, &entries, old, out);
             }
         }
@@ -38,25 +40,24 @@ fn value(new: &[u8], at: usize, end: usize, node: &Node, out: &mut Vec<u8>) -> R
 }
 
 /// True unless the map is an enum that now has another variant.
-fn still_applies(new: &[u8], entries: &[Entry], old: &Map) -> Result<bool, Fault> {
-    if let Some((name, tag)) = &old.tag {
-        let Some(entry) = entries.iter().find(|entry| entry.name == *name) else { return Ok(false) };
-        return Ok(canonical(new, entry.value, &[])? == *tag);
+fn has_same_tag(new: &[u8], entries: &[Entry], old: &Map) -> Result<bool, Fault> {
+    let Some((name, tag)) = &old.tag else { return Ok(true) };
+    match entries.iter().find(|entry| entry.name == *name) {
+        Some(entry) => Ok(canonical(new, entry.value)? == *tag),
+        None => Ok(false),
     }
-    let Some(shape) = &old.shape else { return Ok(true) };
-    // Two variants can only be told apart by their fields, of which some may be left out when they are empty.
-    let names = names(entries);
-    Ok(shape.is_subset(&names) || names.is_subset(shape))
-}
-
-fn names(entries: &[Entry]) -> BTreeSet<Canonical> {
-    entries.iter().map(|entry| entry.name.clone()).collect()
 }
 
 fn map(new: &[u8], entries: &[Entry], old: &Map, out: &mut Vec<u8>) -> Result<Option<Node>, Fault> {
+    let shape = old.shape.as_ref().map(|shape| shape.now(new, entries)).transpose()?;
+    let is_same_variant = match (&old.shape, &shape) {
+        (Some(old), Some(shape)) => old.fits(shape),
+        _ => true,
+    };
     // A name that the type now writes is known after all.
     let names = names(entries);
-    let kept: Vec<_> = old.kept.iter().filter(|kept| !names.contains(&kept.name)).cloned().collect();
+    let stays = |name| is_same_variant && !names.contains(name);
+    let kept: Vec<_> = old.kept.iter().filter(|kept| stays(&kept.name)).cloned().collect();
     Opening::map(entries.len() + kept.len()).write(out);
     let mut inside = BTreeMap::new();
     for entry in entries {
@@ -77,12 +78,12 @@ fn map(new: &[u8], entries: &[Entry], old: &Map, out: &mut Vec<u8>) -> Result<Op
     if kept.is_empty() && inside.is_empty() {
         return Ok(None);
     }
-    let shape = old.shape.is_some().then_some(names);
+    let shape = shape.filter(|_| !kept.is_empty());
     Ok(Some(Node::Map(Map { tag: old.tag.clone(), shape, kept, inside })))
 }
 
 fn list(new: &[u8], starts: &[usize], end: usize, old: &List, out: &mut Vec<u8>) -> Result<Option<Node>, Fault> {
-    let known = starts.iter().map(|start| canonical(new, *start, &[])).collect::<Result<Vec<_>, _>>()?;
+    let known = starts.iter().map(|start| Print::of(new, *start, &[])).collect::<Result<Vec<_>, _>>()?;
     let matches = matches(old, &known);
     Opening::array(starts.len()).write(out);
     let mut inside = BTreeMap::new();
@@ -100,5 +101,5 @@ fn list(new: &[u8], starts: &[usize], end: usize, old: &List, out: &mut Vec<u8>)
     if inside.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Node::List(List { positional: old.positional, known, inside })))
+    Ok(Some(Node::List(List { order: old.order, known, inside })))
 }

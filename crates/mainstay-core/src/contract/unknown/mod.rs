@@ -1,16 +1,30 @@
 //! Fields that a type does not know: found when a value is read, put back when it is written.
 //!
-//! In reading order: [`collect`] turns the decoder's notes into a tree, with the help of [`hidden`] where serde
-//! buffered a value; [`merge`] lays the tree over newly encoded bytes, with the help of [`list`] to tell which element
-//! of a list is which. [`canonical`] is how two encoded values are compared.
+//! In reading order: [`collect`] turns the decoder's notes into a tree, whose places are those of the value as its type
+//! writes it: [`pairs`] finds them. Where serde buffered a value, [`hidden`] finds what is unknown first. What nothing
+//! else tells is found out by [`trials`], which make an [`edit`] and see what the type does with it. [`merge`] lays the
+//! tree over newly encoded bytes, with the help of [`list`] to tell which element of a list is which, and of [`shape`]
+//! to tell whether an enum still has its variant. Values are compared by their [`print`], names by their [`canonical`]
+//! form.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-mod canonical;
+use print::Print;
+use shape::Shape;
+
 mod collect;
 mod hidden;
+mod pairs;
+
+mod edit;
+mod trials;
+
 mod list;
 mod merge;
+mod shape;
+
+mod canonical;
+mod print;
 
 pub(super) use collect::collect;
 pub(super) use merge::merge;
@@ -62,8 +76,9 @@ enum Node {
 struct Map {
     /// The entry that decides the variant of an enum. Under another variant, nothing here applies.
     tag: Option<(Canonical, Canonical)>,
-    /// The known keys, where the map is an enum that has no tag at all.
-    shape: Option<BTreeSet<Canonical>>,
+    /// What tells whether the map is still the same variant of an enum, where no tag was seen. Under another one, the
+    /// kept fields do not apply.
+    shape: Option<Shape>,
     kept: Vec<Kept>,
     inside: BTreeMap<Canonical, Node>,
 }
@@ -79,9 +94,19 @@ struct Kept {
 /// A list with something unknown inside its elements.
 #[derive(Debug, Clone, PartialEq)]
 struct List {
-    /// True if the places have a meaning of their own, as in a tuple struct.
-    positional: bool,
+    order: Order,
     /// What the type knows of each element.
-    known: Vec<Canonical>,
+    known: Vec<Print>,
     inside: BTreeMap<usize, Node>,
+}
+
+/// What the places of a list say about its elements.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Order {
+    /// All: a place has a meaning of its own, as in a tuple struct.
+    Places,
+    /// Something: an element stays where it is unless somebody moves it.
+    Sequence,
+    /// Nothing: it is a set.
+    Set,
 }
