@@ -10,6 +10,7 @@ use super::{Disk, OpenMode};
 pub fn check(disk: &dyn Disk, dir: &Path) {
     opening(disk, dir);
     reading_and_writing(disk, dir);
+    writing_blocks(disk, dir);
     lengths(disk, dir);
     folders(disk, dir);
     renaming_and_removing(disk, dir);
@@ -59,6 +60,28 @@ fn reading_and_writing(disk: &dyn Disk, dir: &Path) {
     disk.remove(&path).unwrap();
     other.read_exact_at(&mut part, 14_900).unwrap();
     assert_eq!(part[..], expected[14_900..], "a removed file can be read for as long as it is open");
+}
+
+fn writing_blocks(disk: &dyn Disk, dir: &Path) {
+    let path = dir.join("blocks");
+    assert_eq!(disk.open_direct(&path, OpenMode::Existing).unwrap_err().kind(), ErrorKind::NotFound);
+    let file = disk.open_direct(&path, OpenMode::New).unwrap();
+    let other = disk.open(&path, OpenMode::Existing).unwrap();
+    file.allocate(20_000).unwrap();
+    let mut expected = vec![0; 20_000];
+    for (number, (offset, len)) in (1..).zip([(0, 512), (512, 2_048), (2_560, 100), (2_560, 512), (19_968, 1_024)]) {
+        file.write_all_at(&vec![number; len], offset as u64).unwrap();
+        file.sync().unwrap();
+        expected.resize(expected.len().max(offset + len), 0);
+        expected[offset..offset + len].fill(number);
+        for handle in [&file, &other] {
+            let mut found = vec![1; expected.len()];
+            handle.read_exact_at(&mut found, 0).unwrap();
+            assert!(found == expected, "everybody sees write {number}");
+        }
+    }
+    assert_eq!(file.len().unwrap(), 20_992);
+    disk.remove(&path).unwrap();
 }
 
 fn lengths(disk: &dyn Disk, dir: &Path) {

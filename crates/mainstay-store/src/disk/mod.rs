@@ -25,6 +25,12 @@ pub trait Disk: Debug + Send + Sync + 'static {
     /// Opens a file for reading and writing.
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>>;
 
+    /// Opens a file that small blocks are written to and synced one by one, and that is rarely read: as [`open`](Self::open),
+    /// past the system's cache where that can be done.
+    fn open_direct(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        self.open(path, mode)
+    }
+
     /// The names of the files and folders in a folder, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>>;
 

@@ -1,3 +1,6 @@
+#[cfg(target_os = "linux")]
+mod direct;
+
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::FileExt as _;
@@ -25,14 +28,15 @@ pub struct RealDisk;
 
 impl Disk for RealDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        let mut options = OpenOptions::new();
-        options.read(true).write(true);
-        match mode {
-            OpenMode::Existing => {}
-            OpenMode::New => drop(options.create_new(true)),
-            OpenMode::Either => drop(options.create(true).truncate(false)),
-        }
-        Ok(Arc::new(RealFile { file: options.open(path)? }))
+        Ok(Arc::new(RealFile::open(path, mode)?))
+    }
+
+    #[cfg(target_os = "linux")]
+    fn open_direct(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        Ok(match direct::DirectFile::open(path, RealFile::open(path, mode)?) {
+            Ok(direct) => Arc::new(direct),
+            Err(usual) => Arc::new(usual),
+        })
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -99,6 +103,19 @@ fn folder_of(path: &Path) -> &Path {
 #[derive(Debug)]
 struct RealFile {
     file: File,
+}
+
+impl RealFile {
+    fn open(path: &Path, mode: OpenMode) -> io::Result<Self> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        match mode {
+            OpenMode::Existing => {}
+            OpenMode::New => drop(options.create_new(true)),
+            OpenMode::Either => drop(options.create(true).truncate(false)),
+        }
+        Ok(Self { file: options.open(path)? })
+    }
 }
 
 impl DiskFile for RealFile {

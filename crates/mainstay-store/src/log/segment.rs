@@ -172,7 +172,7 @@ fn no_log(dir: &Path) -> Error {
 fn begin(disk: &dyn Disk, dir: &Path, options: &LogOptions) -> Result<Recovered> {
     let first = create(disk, dir, 1, options.segment_bytes)?;
     if matches!(options.driver, Driver::Thread) {
-        while first.fill_step().map_err(|error| io_error("write to", &first.path, error))? {}
+        while first.fill_step(u64::MAX).map_err(|error| io_error("write to", &first.path, error))? {}
     }
     let end = format::SEGMENT_HEADER_BYTES as u64;
     Ok(Recovered { index: Index::default(), segments: vec![first], spare: None, end, next_lsn: 1 })

@@ -13,7 +13,7 @@ use super::io_error::io_error;
 use crate::disk::{Disk, DiskFile, OpenMode};
 
 /// How much is zeroed at a time, so that the log's own syncs come between.
-const FILL_STEP_BYTES: usize = 256 << 10;
+pub(super) const FILL_STEP_BYTES: usize = 256 << 10;
 
 /// A segment file.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Segment {
     len: AtomicU64,
     /// The blocks that are masked, by offset: nearly none.
     masks: Mutex<Vec<MaskedBlock>>,
-    /// How far it is zeroed; `None` once it is written to, and for one that somebody else has created.
+    /// How far it is zeroed; `None` if it is not to be any further.
     filled: Mutex<Option<u64>>,
 }
 
@@ -43,7 +43,7 @@ impl Segment {
     pub(super) fn create(disk: &dyn Disk, dir: &Path, number: u32, len: u64) -> io::Result<Self> {
         let path = dir.join(file_name(number));
         // A file that an earlier attempt could not finish is begun again.
-        let file = disk.open(&path, OpenMode::Either)?;
+        let file = disk.open_direct(&path, OpenMode::Either)?;
         let made = (|| {
             file.set_len(0)?;
             file.allocate(len)?;
@@ -66,6 +66,12 @@ impl Segment {
         Self { number, path, file, created_len, len, masks: Mutex::default(), filled: Mutex::new(None) }
     }
 
+    /// A segment that was found and has nothing but its header. Nobody knows how much of it was zeroed.
+    pub(super) fn found_empty(header: SegmentHeader, path: PathBuf, file: Arc<dyn DiskFile>, len: u64) -> Self {
+        let filled = Mutex::new(Some(format::SEGMENT_HEADER_BYTES as u64));
+        Self { filled, ..Self::found(header, path, file, len) }
+    }
+
     /// Makes the header durable by writing it once more: if a sync of the file has failed before, the operating system
     /// shows what was written but may never write it by itself.
     pub(super) fn sync_header(&self) -> io::Result<()> {
@@ -86,30 +92,37 @@ impl Segment {
         Ok(())
     }
 
-    /// Writes zeros over the next part of a segment that nothing was written to yet, and syncs them; false when
-    /// there is nothing left to do. Space that was reserved but never written makes every later sync wait for the
-    /// file system's journal.
+    /// Writes zeros over the next part, before `until`, of a segment that nothing was written to yet, and syncs them; false
+    /// when there is nothing left to do. Space that was reserved but never written makes every later sync wait for the file
+    /// system's journal.
     ///
     /// # Errors
     /// If a sync fails, after which nobody knows what of the file is on disk. Zeros that cannot be written are no error:
     /// their room is reserved, and reads as zeros anyway.
-    pub(super) fn fill_step(&self) -> io::Result<bool> {
+    pub(super) fn fill_step(&self, until: u64) -> io::Result<bool> {
         static ZEROS: [u8; FILL_STEP_BYTES] = [0; FILL_STEP_BYTES];
         let mut filled = self.filled.lock();
         let Some(from) = *filled else { return Ok(false) };
-        let step = (self.len() - from).min(FILL_STEP_BYTES as u64);
-        if step == 0 {
-            *filled = None;
+        // Up to a multiple of a step, which is one of whatever the file system counts in.
+        let step_end = (from + 1).next_multiple_of(FILL_STEP_BYTES as u64);
+        let to = step_end.min(until).min(self.len());
+        if to <= from {
             return Ok(false);
         }
-        if let Err(error) = self.file.write_all_at(&ZEROS[..step as usize], from) {
+        if let Err(error) = self.file.write_all_at(&ZEROS[..(to - from) as usize], from) {
             tracing::warn!(path = %self.path.display(), %error, "cannot zero a node log file ahead of its use");
             *filled = None;
             return Ok(false);
         }
         self.file.sync()?;
-        *filled = Some(from + step);
+        *filled = Some(to);
         Ok(true)
+    }
+
+    /// How far it is zeroed, while it still is.
+    #[cfg(test)]
+    pub(super) fn filled(&self) -> Option<u64> {
+        *self.filled.lock()
     }
 
     /// Ends the zeroing before the first block is written.

@@ -126,14 +126,14 @@ fn move_batch(shared: &Shared, batch: &mut Vec<Moving>) -> bool {
     true
 }
 
-/// Zeroes the spare segment, step by step.
+/// Zeroes the spare segment as far as it shall be by now, step by step.
 fn fill_spare(shared: &Shared) {
-    let spare = {
+    let (spare, until) = {
         let state = shared.state.lock();
-        Arc::clone(&state.spare)
+        (Arc::clone(&state.spare), state.fill_until)
     };
     loop {
-        match spare.fill_step() {
+        match spare.fill_step(until) {
             Ok(true) => {}
             Ok(false) => return,
             // The header, too, may be lost now, and with it all that the segment will hold.

@@ -210,7 +210,7 @@ fn is_unfinished(found: &Found) -> bool {
 /// Takes an empty segment into use. Who created it may have failed to sync it, or was killed before.
 fn take_empty(found: Found, header: SegmentHeader) -> Result<Arc<Segment>> {
     let len = found.bytes.len() as u64;
-    let segment = Segment::found(header, found.path, found.file, len);
+    let segment = Segment::found_empty(header, found.path, found.file, len);
     segment.sync_header().map_err(|error| io_error("write to", &segment.path, error))?;
     Ok(Arc::new(segment))
 }
@@ -225,7 +225,7 @@ fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<u32>> {
 fn load(disk: &dyn Disk, dir: &Path, number: u32) -> Result<Found> {
     let path = dir.join(file_name(number));
     let failed = |error| io_error("read", &path, error);
-    let file = disk.open(&path, OpenMode::Existing).map_err(failed)?;
+    let file = disk.open_direct(&path, OpenMode::Existing).map_err(failed)?;
     // Before there is memory for it: places in a segment have 32 bits.
     let Ok(len) = u32::try_from(file.len().map_err(failed)?) else {
         return Err(corrupt_at(&path, 0, "it is longer than a segment can be"));

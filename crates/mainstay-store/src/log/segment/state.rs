@@ -8,7 +8,7 @@ use mainstay_core::{Error, ErrorKind, Result};
 use super::activity::LogActivity;
 use super::block::{Block, Gather};
 use super::cache::BlockCache;
-use super::file::Segment;
+use super::file::{FILL_STEP_BYTES, Segment};
 use super::format::{SEGMENT_HEADER_BYTES, align};
 use super::index::{Index, Position};
 use super::io_error::{refusal, stopped};
@@ -34,6 +34,8 @@ pub(super) struct State {
     /// All segments but the spare one, by number; the last is the one that batches are put into.
     pub(super) segments: BTreeMap<u32, Arc<Segment>>,
     pub(super) spare: Arc<Segment>,
+    /// How far the spare segment is to be zeroed by now.
+    pub(super) fill_until: u64,
     /// Where the open block, or the next one, starts.
     end: u64,
     /// Blocks that wait to be written; batches are added to the last while it is open.
@@ -75,6 +77,7 @@ impl State {
             index: recovered.index,
             segments,
             spare,
+            fill_until: 0,
             end: recovered.end,
             queue: VecDeque::new(),
             queued_bytes: 0,
@@ -262,6 +265,7 @@ impl State {
         self.close_block();
         self.segments.insert(spare.number, spare);
         self.spare = Arc::new(next_spare);
+        self.fill_until = 0;
         self.end = SEGMENT_HEADER_BYTES as u64;
         self.keep = true;
 
@@ -323,8 +327,16 @@ impl State {
         self.queued_bytes = self.queued_bytes.saturating_sub(block.content_bytes);
         self.cache.shrink(options.cache_bytes_max, self.durable_lsn);
         let removable = self.dead.front().is_some_and(|(_, lsn)| *lsn <= self.durable_lsn);
-        self.keep |= removable;
+        self.keep |= removable | self.raise_fill();
         self.keep
+    }
+
+    /// Lets the spare segment be zeroed twice as fast as the one before it fills: it is done in good time, and what is written
+    /// now is not held up by all of it at once. True if there is more to zero than before.
+    fn raise_fill(&mut self) -> bool {
+        let before = self.fill_until;
+        self.fill_until = (2 * self.end).next_multiple_of(FILL_STEP_BYTES as u64).min(self.spare.len());
+        self.fill_until > before
     }
 
     /// Stops the log; returns who waits in vain.

@@ -4,6 +4,7 @@ use super::*;
 use crate::disk::RealDisk;
 use crate::disk::sim::SimDisk;
 
+mod ahead;
 mod crash;
 mod damage;
 mod faults;

@@ -92,12 +92,12 @@ fn a_failed_sync_of_the_spare_segment_stops_the_log() {
 fn a_segment_that_cannot_be_zeroed_ahead_is_used_as_it_is_but_not_one_that_cannot_be_synced() {
     let disk = SimDisk::new(1);
     let segment = Segment::create(&disk, Path::new("/"), 3, 1 << 20).unwrap();
-    assert!(segment.fill_step().unwrap(), "there is more to zero");
+    assert!(segment.fill_step(u64::MAX).unwrap(), "there is more to zero");
     disk.inject(Fault::on(DiskOp::Sync));
-    segment.fill_step().unwrap_err();
+    segment.fill_step(u64::MAX).unwrap_err();
     disk.inject(Fault::on(DiskOp::Write).kind(io::ErrorKind::StorageFull));
-    assert!(!segment.fill_step().unwrap(), "nothing more is zeroed");
-    assert!(!segment.fill_step().unwrap());
+    assert!(!segment.fill_step(u64::MAX).unwrap(), "nothing more is zeroed");
+    assert!(!segment.fill_step(u64::MAX).unwrap());
 }
 
 #[test]
