@@ -2,6 +2,7 @@ use std::path::Path;
 
 use crate::measurement::{Measurement, Unit};
 use crate::outcome::{Outcome, explain};
+use crate::process;
 use crate::scratch::Scratch;
 
 /// Contenders that are measured in turns: each runs once per round, so that a machine that is busy for a while is so
@@ -34,6 +35,33 @@ impl Contest {
     /// Adds somebody to measure.
     pub(crate) fn enter(&mut self, name: &str, unit: Unit, run: impl FnMut(&Path) -> Outcome<f64> + 'static) {
         self.contenders.push(Contender { name: name.to_owned(), unit, run: Box::new(run) });
+    }
+
+    /// Has everybody measured by a fresh copy of this program, which is told the words, the name and the folder, and answers by
+    /// [`measure`](Self::measure): nobody is measured among what somebody else has left in memory.
+    pub(crate) fn in_copies(self, words: &[&str]) -> Self {
+        let words: Vec<String> = words.iter().map(ToString::to_string).collect();
+        let in_copy = |Contender { name, unit, .. }: Contender| {
+            let (words, told) = (words.clone(), name.clone());
+            let run: Run = Box::new(move |folder| {
+                let folder = folder.display().to_string();
+                let words: Vec<&str> = words.iter().chain([&told, &folder]).map(String::as_str).collect();
+                process::figure(&words)
+            });
+            Contender { name, unit, run }
+        };
+        Self { contenders: self.contenders.into_iter().map(in_copy).collect() }
+    }
+
+    /// Measures one of them once, in an empty folder.
+    ///
+    /// # Errors
+    /// Its own, and if there is nobody of that name.
+    pub(crate) fn measure(self, name: &str, folder: &Path) -> Outcome<f64> {
+        match self.contenders.into_iter().find(|contender| contender.name == name) {
+            Some(mut contender) => (contender.run)(folder),
+            None => Err(format!("there is no contender {name:?}").into()),
+        }
     }
 
     /// Measures everybody once per round.
@@ -115,6 +143,19 @@ mod tests {
         assert!(results.ratio("c", "z", "c/z").is_none());
         assert_eq!(results.largest(["a", "c", "b"]).unwrap().max(), 3.0);
         assert!(results.largest(["a", "z"]).is_none());
+    }
+
+    #[test]
+    fn one_is_measured_by_its_name() {
+        let entered = || {
+            let mut contest = Contest::new();
+            for (name, figure) in [("a", 1.0), ("b", 2.0)] {
+                contest.enter(name, Unit::PerSecond, move |_| Ok(figure));
+            }
+            contest
+        };
+        assert_eq!(entered().measure("b", Path::new(".")).unwrap(), 2.0);
+        assert_eq!(entered().measure("c", Path::new(".")).unwrap_err().to_string(), "there is no contender \"c\"");
     }
 
     #[test]

@@ -59,6 +59,18 @@ pub(crate) fn child(arguments: &[&str]) -> Outcome<Vec<f64>> {
     figures.map_err(|_| format!("the copy of this program for {arguments:?} printed {text:?}, not figures").into())
 }
 
+/// As [`child`], for a measurement with one figure.
+///
+/// # Errors
+/// Those of [`child`], and if it prints none.
+pub(crate) fn figure(arguments: &[&str]) -> Outcome<f64> {
+    let figures = child(arguments)?;
+    figures
+        .first()
+        .copied()
+        .ok_or_else(|| format!("the copy of this program for {arguments:?} printed no figure").into())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,16 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// What a copy of this program is told, to measure as [`told`](Self::told) does.
+    pub(crate) fn pace(&self) -> &'static str {
+        if self.quick { "quick" } else { "full" }
+    }
+
+    /// The settings of a copy that was told a pace. It has a folder of its own.
+    pub(crate) fn told(pace: &str) -> Self {
+        Self { quick: pace == "quick", only: Vec::new(), dir: PathBuf::new() }
+    }
+
     /// How often everything is measured.
     pub(crate) fn rounds(&self) -> usize {
         if self.quick { 1 } else { 3 }

@@ -14,7 +14,7 @@ use crate::goal::Target;
 use crate::load::runtime;
 use crate::measurement::Unit;
 use crate::outcome::Outcome;
-use crate::process::{child, cpu_time};
+use crate::process::{cpu_time, figure};
 use crate::report::Report;
 use crate::scratch::Scratch;
 use crate::settings::Settings;
@@ -35,8 +35,7 @@ pub(super) fn run(settings: &Settings, scratch: &Scratch, report: &mut Report) -
     for (name, what) in [(CLUSTER, "idle-cluster"), (NODE, "idle-node")] {
         let (settle, span) = (settle.clone(), span.clone());
         contest.enter(name, Unit::Percent, move |folder| {
-            let figures = child(&["foundations", what, &folder.display().to_string(), &settle, &span])?;
-            figures.first().copied().ok_or_else(|| "no figure".into())
+            figure(&["foundations", what, &folder.display().to_string(), &settle, &span])
         });
     }
     let results = contest.run(settings.rounds(), scratch)?;

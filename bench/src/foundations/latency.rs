@@ -33,17 +33,23 @@ const NONE: &str = "level none, commit";
 const VOLATILE: &str = "volatile, one replica, commit";
 
 pub(super) fn run(settings: &Settings, scratch: &Scratch, report: &mut Report) -> Outcome<()> {
-    let (fast, volatile) = (settings.count(FAST_COUNT), settings.count(VOLATILE_COUNT));
-    let mut contest = Contest::new();
-    contest.enter(APPLY, Unit::Micros, move |_| apply(fast));
-    contest.enter(NONE, Unit::Micros, move |folder| commit(folder, Level::None, fast));
-    contest.enter(VOLATILE, Unit::Micros, move |folder| commit(folder, Level::Volatile, volatile));
+    let contest = contest(settings).in_copies(&["foundations", "latency", settings.pace()]);
     let results = contest.run(settings.rounds(), scratch)?;
     let above = results.get(NONE).zip(results.get(APPLY)).map(|(none, apply)| none.above(apply, "none-above-apply"));
     report.goal(above, Target::Under(1.0));
     report.goal(results.get(VOLATILE).map(|found| found.named("volatile-commit")), Target::Under(15.0));
     report.group("one writer, per commit of 100 bytes", results.into_measurements());
     Ok(())
+}
+
+/// Everybody who is measured.
+pub(super) fn contest(settings: &Settings) -> Contest {
+    let (fast, volatile) = (settings.count(FAST_COUNT), settings.count(VOLATILE_COUNT));
+    let mut contest = Contest::new();
+    contest.enter(APPLY, Unit::Micros, move |_| apply(fast));
+    contest.enter(NONE, Unit::Micros, move |folder| commit(folder, Level::None, fast));
+    contest.enter(VOLATILE, Unit::Micros, move |folder| commit(folder, Level::Volatile, volatile));
+    contest
 }
 
 /// The store by itself: the batches are made beforehand, so that all that a commit adds, the batch included, counts

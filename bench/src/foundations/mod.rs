@@ -41,7 +41,7 @@ const WRITERS: usize = 64;
 /// How long a contender is measured in a round.
 const SPAN: Duration = Duration::from_secs(3);
 
-/// How long a contender runs before anything counts: longer than a new node log takes to zero its spare segment.
+/// How long a contender runs before anything counts: files are made, and caches filled.
 const WARM_UP: Duration = Duration::from_millis(1500);
 
 /// Measures what the settings ask for.
@@ -68,22 +68,10 @@ pub(crate) fn run(settings: &Settings, report: &mut Report) -> Outcome<()> {
 
 /// One contest for all that is held against the bare log, so that all of it is measured in turns.
 fn durable_writes(settings: &Settings, scratch: &Scratch, report: &mut Report) -> Outcome<()> {
-    let [log, commits, replicas] = ["log", "commits", "replicas"].map(|bench| settings.wants(bench));
-    if !(log || commits || replicas) {
+    if !["log", "commits", "replicas"].iter().any(|bench| settings.wants(bench)) {
         return Ok(());
     }
-    let load = load(settings, WRITERS);
-    let mut contest = Contest::new();
-    if replicas {
-        replicas::enter(&mut contest, settings);
-    }
-    if log {
-        log::enter_peers(&mut contest, load, report);
-    }
-    log::enter(&mut contest, load);
-    if commits {
-        commits::enter(&mut contest, load, report);
-    }
+    let contest = writers(settings, report).in_copies(&["foundations", "writers", settings.pace()]);
     let results = contest.run(settings.rounds(), scratch)?;
 
     report.goal(results.ratio(log::OURS, log::RAFT_ENGINE, "log-vs-raft-engine"), Target::AtLeast(2.0));
@@ -96,6 +84,23 @@ fn durable_writes(settings: &Settings, scratch: &Scratch, report: &mut Report) -
     Ok(())
 }
 
+/// Everybody who writes durably.
+fn writers(settings: &Settings, report: &mut Report) -> Contest {
+    let load = load(settings, WRITERS);
+    let mut contest = Contest::new();
+    if settings.wants("replicas") {
+        replicas::enter(&mut contest, settings);
+    }
+    if settings.wants("log") {
+        log::enter_peers(&mut contest, load, report);
+    }
+    log::enter(&mut contest, load);
+    if settings.wants("commits") {
+        commits::enter(&mut contest, load, report);
+    }
+    contest
+}
+
 fn load(settings: &Settings, writers: usize) -> Load {
     Load { writers, warm_up: settings.span(WARM_UP), span: settings.span(SPAN) }
 }
@@ -106,6 +111,14 @@ fn load(settings: &Settings, writers: usize) -> Load {
 /// When something breaks, or the words are not ours.
 pub(crate) fn child(words: &[&str]) -> Outcome<Vec<f64>> {
     match *words {
+        ["writers", pace, name, folder] => {
+            let settings = Settings::told(pace);
+            let mut report = Report::new("foundations", settings.quick, 1);
+            Ok(vec![writers(&settings, &mut report).measure(name, Path::new(folder))?])
+        }
+        ["latency", pace, name, folder] => {
+            Ok(vec![latency::contest(&Settings::told(pace)).measure(name, Path::new(folder))?])
+        }
         ["idle-cluster", folder, settle, span] => idle::cluster(Path::new(folder), seconds(settle)?, seconds(span)?),
         ["idle-node", folder, settle, span] => idle::node(Path::new(folder), seconds(settle)?, seconds(span)?),
         ["restart-fill", folder, state, log] => restart::fill(Path::new(folder), state.parse()?, log.parse()?),

@@ -15,7 +15,7 @@ const NODES: u64 = 3;
 /// other: the less time between two, the more alike the machine.
 const SHAPES: [(u16, usize); 6] = [(1, 1), (1, 64), (8, 1), (8, 1024), (1, 1024), (8, 64)];
 
-/// How long a contender runs before anything counts: three new logs zero their spare segments on one disk.
+/// How long a contender runs before anything counts: three new logs zero their files on one disk.
 const WARM_UP: Duration = Duration::from_millis(4500);
 
 pub(super) fn enter(contest: &mut Contest, settings: &Settings) {
