@@ -1,5 +1,5 @@
 use mainstay_core::time::Duration;
-use mainstay_core::{Error, Result};
+use mainstay_core::{Error, Result, SetId};
 
 /// How a replica behaves. The defaults suit a cluster in one data centre.
 #[derive(Debug, Clone)]
@@ -49,18 +49,38 @@ pub struct CommitOptions {
     pub waiting_bytes_max: usize,
 }
 
+/// How many sets have cycles of different lengths.
+const STAGGERED_SETS: u16 = 8;
+
+/// Which part of its cycle each has less than the one before it: a checkpoint takes less than that.
+const STAGGER: u64 = 32;
+
 /// When the applied state is made durable and the log is cut.
 #[derive(Debug, Clone)]
 pub struct CheckpointOptions {
-    /// A checkpoint is due when so many bytes were applied since the last one.
+    /// A checkpoint is due when so many bytes were applied since the last one, or up to a quarter less: sets that are written to
+    /// alike take turns.
     pub bytes: u64,
-    /// A checkpoint is due when so much time has passed and anything was applied.
+    /// A checkpoint is due when so much time has passed, or up to a quarter less, and anything was applied.
     pub interval: Duration,
     /// Commits are refused as `Overloaded` while so many bytes wait for a checkpoint, and a secondary takes in no entries.
     pub unsaved_bytes_max: u64,
     /// So many bytes of log before the checkpoint are kept for replicas that lag behind. More is kept while one of them
     /// follows or is sent the state, but not more than the state is large (or `bytes`, if that is more).
     pub log_keep_bytes: u64,
+}
+
+impl CheckpointOptions {
+    /// The same for one of many sets. Those that are written to alike would be due at the same moment again and again, and
+    /// commits would wait for all of them at once; so each set has a cycle of its own length.
+    pub(crate) fn staggered(self, set: SetId) -> Self {
+        let place = set.number % STAGGERED_SETS;
+        Self {
+            bytes: self.bytes - self.bytes / STAGGER * u64::from(place),
+            interval: self.interval - self.interval / STAGGER as u32 * u32::from(place),
+            ..self
+        }
+    }
 }
 
 impl ReplicaOptions {
@@ -109,6 +129,31 @@ impl Default for ReplicaOptions {
                 unsaved_bytes_max: 4 * checkpoint_bytes,
                 log_keep_bytes: 8 << 20,
             },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mainstay_core::Level;
+
+    use super::*;
+
+    #[test]
+    fn no_two_sets_of_a_node_are_due_at_the_same_moments() {
+        let asked = ReplicaOptions::default().checkpoint;
+        let of = |number| asked.clone().staggered(SetId { level: Level::Persisted, number });
+        assert_eq!((of(0).bytes, of(0).interval), (asked.bytes, asked.interval));
+        for number in 1..STAGGERED_SETS {
+            let (before, here) = (of(number - 1), of(number));
+            assert!(here.bytes < before.bytes && here.interval < before.interval, "{here:?}");
+            assert!(here.bytes * 4 >= asked.bytes * 3 && here.interval * 4 >= asked.interval * 3, "{here:?}");
+            assert_eq!(here.unsaved_bytes_max, asked.unsaved_bytes_max);
+        }
+        assert_eq!(of(STAGGERED_SETS).bytes, asked.bytes);
+        for bytes in [0, 1, 31, u64::MAX] {
+            let few = CheckpointOptions { bytes, ..asked.clone() };
+            assert!(few.staggered(SetId { level: Level::Persisted, number: 7 }).bytes <= bytes);
         }
     }
 }

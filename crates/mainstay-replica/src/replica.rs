@@ -147,6 +147,7 @@ impl Replica {
         transport: Arc<dyn Transport>,
         scope: task::Scope,
     ) -> Result<Self> {
+        let options = ReplicaOptions { checkpoint: options.checkpoint.staggered(identity.set), ..options };
         let log_storage = LogStorage::of_set(log, identity.set);
         log_storage.check()?;
         log_storage.check_joins(store.mark().index, &format!("the state of set {}", identity.set))?;
