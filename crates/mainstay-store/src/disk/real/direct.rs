@@ -42,7 +42,10 @@ impl DirectFile {
     pub(super) fn open(path: &Path, usual: RealFile) -> Result<Self, RealFile> {
         match OpenOptions::new().write(true).custom_flags(OFlags::DIRECT.bits().cast_signed()).open(path) {
             Ok(direct) => Ok(Self { usual, direct, refused: AtomicBool::new(false) }),
-            Err(_) => Err(usual),
+            Err(error) => {
+                tracing::debug!(path = %path.display(), %error, "not past the system's cache");
+                Err(usual)
+            }
         }
     }
 
@@ -69,6 +72,7 @@ impl DiskFile for DirectFile {
             match written {
                 // The sectors of the disk are larger, or the file system cannot do it after all.
                 Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                    tracing::debug!("the disk takes no sectors of {SECTOR_BYTES} bytes past the system's cache");
                     self.refused.store(true, Ordering::Relaxed);
                 }
                 written => return written,
@@ -112,6 +116,8 @@ impl AlignedBuffer {
 
 #[cfg(test)]
 mod tests {
+    use rustix::fs::Mode;
+
     use super::*;
     use crate::disk::{Disk as _, OpenMode, RealDisk};
 
@@ -123,6 +129,18 @@ mod tests {
         let usual = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).unwrap();
         let direct = OpenOptions::new().write(true).open(path).unwrap();
         DirectFile { usual: RealFile { file: usual }, direct, refused: AtomicBool::new(false) }
+    }
+
+    #[test]
+    fn the_second_handle_is_past_the_cache() {
+        // Beside the program, which is on a disk.
+        let dir = tempfile::tempdir_in(std::env::current_exe().unwrap().parent().unwrap()).unwrap();
+        let path = dir.path().join("file");
+        match DirectFile::open(&path, RealFile::open(&path, OpenMode::New).unwrap()) {
+            Ok(file) => assert!(rustix::fs::fcntl_getfl(&file.direct).unwrap().contains(OFlags::DIRECT)),
+            // Then the file system cannot do it for anybody.
+            Err(_) => drop(rustix::fs::open(&path, OFlags::WRONLY | OFlags::DIRECT, Mode::empty()).unwrap_err()),
+        }
     }
 
     #[test]

@@ -42,19 +42,19 @@ impl Segment {
     /// Reserves a new segment's room and writes its header. It is not durable yet.
     pub(super) fn create(disk: &dyn Disk, dir: &Path, number: u32, len: u64) -> io::Result<Self> {
         let path = dir.join(file_name(number));
-        // A file that an earlier attempt could not finish is begun again.
-        let file = disk.open_direct(&path, OpenMode::Either)?;
         let made = (|| {
+            // A file that an earlier attempt could not finish is begun again. Through the cache, because whoever has a batch
+            // that needs the segment waits for this, and not for the disk.
+            let file = disk.open(&path, OpenMode::Either)?;
             file.set_len(0)?;
             file.allocate(len)?;
-            file.write_all_at(&SegmentHeader { number, len }.encode(), 0)
+            file.write_all_at(&SegmentHeader { number, len }.encode(), 0)?;
+            disk.open_direct(&path, OpenMode::Existing)
         })();
-        if let Err(error) = made {
+        let file = made.inspect_err(|_| {
             // On a full disk the little that was taken is given back; if not even that works, opening cleans up.
-            drop(file);
             let _ = disk.remove(&path);
-            return Err(error);
-        }
+        })?;
         let filled = Mutex::new(Some(format::SEGMENT_HEADER_BYTES as u64));
         Ok(Self { number, path, file, created_len: len, len: AtomicU64::new(len), masks: Mutex::default(), filled })
     }
@@ -66,10 +66,9 @@ impl Segment {
         Self { number, path, file, created_len, len, masks: Mutex::default(), filled: Mutex::new(None) }
     }
 
-    /// A segment that was found and has nothing but its header. Nobody knows how much of it was zeroed.
-    pub(super) fn found_empty(header: SegmentHeader, path: PathBuf, file: Arc<dyn DiskFile>, len: u64) -> Self {
-        let filled = Mutex::new(Some(format::SEGMENT_HEADER_BYTES as u64));
-        Self { filled, ..Self::found(header, path, file, len) }
+    /// Lets a segment that was found empty be zeroed from its header on: nobody knows how much of it was.
+    pub(super) fn restart_fill(&self) {
+        *self.filled.lock() = Some(format::SEGMENT_HEADER_BYTES as u64);
     }
 
     /// Makes the header durable by writing it once more: if a sync of the file has failed before, the operating system

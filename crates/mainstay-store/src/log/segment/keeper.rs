@@ -18,17 +18,20 @@ const MOVE_BYTES_MAX: usize = 256 << 10;
 /// Works until the log is closed or has failed.
 pub(super) fn run_thread(shared: &Shared) {
     loop {
-        {
+        let has_changed = {
             let mut state = shared.state.lock();
-            while !state.keep && !state.closed && state.failure.is_none() {
+            while !state.keep && !state.fill && !state.closed && state.failure.is_none() {
                 shared.keeping.wait(&mut state);
             }
             if state.closed || state.failure.is_some() {
                 return;
             }
-            state.keep = false;
+            state.fill = false;
+            state.keep
+        };
+        if has_changed {
+            tend(shared);
         }
-        tend(shared);
         fill_spare(shared);
     }
 }

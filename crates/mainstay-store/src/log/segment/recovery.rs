@@ -151,6 +151,7 @@ fn finish(disk: &dyn Disk, dir: &Path, mut read: ReadSegments, unused: Vec<Found
             // all of that was durable.
             torn.clean(&blank).map_err(|error| io_error("clean up", &blank.path, error))?;
             blank.sync_header().map_err(|error| io_error("write to", &blank.path, error))?;
+            blank.restart_fill();
             tail.clean(last).map_err(|error| io_error("clean up the end of", &last.path, error))?;
             end = tail.end;
             spare = Some(blank);
@@ -210,8 +211,9 @@ fn is_unfinished(found: &Found) -> bool {
 /// Takes an empty segment into use. Who created it may have failed to sync it, or was killed before.
 fn take_empty(found: Found, header: SegmentHeader) -> Result<Arc<Segment>> {
     let len = found.bytes.len() as u64;
-    let segment = Segment::found_empty(header, found.path, found.file, len);
+    let segment = Segment::found(header, found.path, found.file, len);
     segment.sync_header().map_err(|error| io_error("write to", &segment.path, error))?;
+    segment.restart_fill();
     Ok(Arc::new(segment))
 }
 

@@ -34,6 +34,8 @@ pub(super) struct State {
     /// All segments but the spare one, by number; the last is the one that batches are put into.
     pub(super) segments: BTreeMap<u32, Arc<Segment>>,
     pub(super) spare: Arc<Segment>,
+    /// Where the log went on in the segment before the spare one when that came to be.
+    fill_start: u64,
     /// How far the spare segment is to be zeroed by now.
     pub(super) fill_until: u64,
     /// Where the open block, or the next one, starts.
@@ -54,6 +56,8 @@ pub(super) struct State {
     pub(super) idle: bool,
     /// The segments have changed since the keeper looked last.
     pub(super) keep: bool,
+    /// More of the spare segment is to be zeroed than when the keeper looked last.
+    pub(super) fill: bool,
     pub(super) activity: LogActivity,
 }
 
@@ -77,6 +81,7 @@ impl State {
             index: recovered.index,
             segments,
             spare,
+            fill_start: recovered.end,
             fill_until: 0,
             end: recovered.end,
             queue: VecDeque::new(),
@@ -89,6 +94,7 @@ impl State {
             closed: false,
             idle: false,
             keep: true,
+            fill: false,
             activity: LogActivity::default(),
         };
         state.find_dead();
@@ -265,8 +271,8 @@ impl State {
         self.close_block();
         self.segments.insert(spare.number, spare);
         self.spare = Arc::new(next_spare);
-        self.fill_until = 0;
         self.end = SEGMENT_HEADER_BYTES as u64;
+        (self.fill_start, self.fill_until) = (self.end, 0);
         self.keep = true;
 
         let gather = self.open_block();
@@ -327,16 +333,22 @@ impl State {
         self.queued_bytes = self.queued_bytes.saturating_sub(block.content_bytes);
         self.cache.shrink(options.cache_bytes_max, self.durable_lsn);
         let removable = self.dead.front().is_some_and(|(_, lsn)| *lsn <= self.durable_lsn);
-        self.keep |= removable | self.raise_fill();
-        self.keep
+        self.keep |= removable;
+        self.raise_fill();
+        self.keep || self.fill
     }
 
-    /// Lets the spare segment be zeroed twice as fast as the one before it fills: it is done in good time, and what is written
-    /// now is not held up by all of it at once. True if there is more to zero than before.
-    fn raise_fill(&mut self) -> bool {
-        let before = self.fill_until;
-        self.fill_until = (2 * self.end).next_multiple_of(FILL_STEP_BYTES as u64).min(self.spare.len());
-        self.fill_until > before
+    /// Lets the spare segment be zeroed twice as fast as what was left of the one before it fills: it is done in good time, and
+    /// what is written meanwhile is not held up by all of it at once.
+    fn raise_fill(&mut self) {
+        let (len, left) = (self.spare.len(), self.active().len().saturating_sub(self.fill_start).max(1));
+        // A segment has less than 2^32 bytes, or what a batch needs beyond.
+        let due = u128::from(2 * self.end.saturating_sub(self.fill_start)) * u128::from(len) / u128::from(left);
+        let due = u64::try_from(due).map_or(len, |due| due.min(len)).next_multiple_of(FILL_STEP_BYTES as u64).min(len);
+        if due > self.fill_until {
+            self.fill_until = due;
+            self.fill = true;
+        }
     }
 
     /// Stops the log; returns who waits in vain.

@@ -1,7 +1,9 @@
 //! The spare segment is zeroed ahead of its use, bit by bit.
 
+use super::faults::failure;
 use super::file::FILL_STEP_BYTES;
 use super::*;
+use crate::disk::sim::{DiskOp, Fault};
 
 const STEP: u64 = FILL_STEP_BYTES as u64;
 
@@ -46,10 +48,28 @@ fn the_spare_segment_is_zeroed_twice_as_fast_as_the_one_before_it_fills() {
     assert_eq!(await_filled(&log), (2, 5 * STEP));
     append_part(&log, 7 * STEP);
     assert_eq!(await_filled(&log), (2, 16 * STEP), "all of it, long before it is used");
+    append_part(&log, 6 * STEP);
+    while log.handle.shared.state.lock().spare.number == 2 {
+        append_part(&log, STEP / 2);
+    }
+    assert_eq!(await_filled(&log), (3, 2 * STEP), "it begins anew with the next one");
     append_part(&log, 8 * STEP);
-    assert_eq!(await_filled(&log).0, 3, "the log has moved on");
-    append_part(&log, 7 * STEP);
     assert_eq!(await_filled(&log), (3, 16 * STEP));
+}
+
+#[test]
+fn a_failed_sync_of_what_is_zeroed_ahead_stops_the_log() {
+    let disk = SimDisk::new(0);
+    let log = open(&disk);
+    append_part(&log, 100);
+    await_filled(&log);
+    disk.inject(Fault::on(DiskOp::Sync).path("0000000002.segment"));
+    append_part(&log, STEP);
+    let error = failure(&log);
+    assert_eq!(error.kind(), ErrorKind::Fatal, "{error}");
+    assert!(error.to_string().contains("0000000002.segment"), "{error}");
+    drop(log);
+    assert_eq!(open(&disk).group(A).next, 3, "what was acknowledged is there");
 }
 
 #[test]
@@ -61,7 +81,8 @@ fn a_spare_segment_that_was_left_half_done_is_zeroed_when_the_log_goes_on() {
     drop(log);
     let log = open(&disk);
     append_part(&log, STEP);
-    assert_eq!(await_filled(&log), (2, 9 * STEP));
+    // Two of the thirteen steps that were left when it was opened, and a bit: as many of sixteen.
+    assert_eq!(await_filled(&log), (2, 3 * STEP), "from where the log went on, not all at once");
     assert_eq!(log.group(A).next, 3);
     drop(log);
     disk.crash();

@@ -47,7 +47,7 @@ fn a_failed_write_or_sync_stops_the_log_until_it_is_opened_anew() {
 }
 
 /// Waits until the log refuses, and says why.
-fn failure(log: &SegmentLog) -> Error {
+pub(super) fn failure(log: &SegmentLog) -> Error {
     loop {
         if let Err(error) = write(log, |_| ()) {
             return error;
@@ -62,7 +62,7 @@ fn a_failed_sync_of_the_spare_segment_stops_the_log() {
         for seed in 0..20 {
             let disk = SimDisk::new(seed);
             let log = open(&disk).unwrap();
-            // Made ready by the keeper, once the log has moved on to the second.
+            // Its header is made durable before the log moves on to the second.
             disk.inject(Fault::on(DiskOp::Sync).path("0000000003.segment"));
             let mut next = 1;
             while write(&log, |batch| _ = batch.append(A, next, vec![entry(next)])).is_ok() {
