@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{commits, load, log};
+use super::{commits, log};
 use crate::contest::{Contest, Results};
 use crate::load::Load;
 use crate::measurement::{Measurement, Unit};
@@ -18,9 +18,13 @@ const SHAPES: [(u16, usize); 6] = [(1, 1), (1, 64), (8, 1), (8, 1024), (1, 1024)
 /// How long a contender runs before anything counts: three new logs zero their files on one disk.
 const WARM_UP: Duration = Duration::from_millis(4500);
 
+/// How long it is measured: from one second to the next the rate varies by a third, since five threads share the cores and three
+/// logs the disk.
+const SPAN: Duration = Duration::from_secs(6);
+
 pub(super) fn enter(contest: &mut Contest, settings: &Settings) {
     for (sets, writers) in SHAPES {
-        let load = Load { warm_up: settings.span(WARM_UP), ..load(settings, writers) };
+        let load = Load { writers, warm_up: settings.span(WARM_UP), span: settings.span(SPAN) };
         contest.enter(&name(sets, writers), Unit::PerSecond, move |folder| commits::commit(folder, load, NODES, sets));
     }
 }
