@@ -52,7 +52,7 @@ pub struct CommitOptions {
 /// How many sets have cycles of different lengths.
 const STAGGERED_SETS: u16 = 8;
 
-/// Which part of its cycle each has less than the one before it: a checkpoint takes less than that.
+/// By which part of a cycle each is shorter than the one before it. A checkpoint should take less than that.
 const STAGGER: u64 = 32;
 
 /// When the applied state is made durable and the log is cut.

@@ -42,13 +42,13 @@ impl Segment {
     /// Reserves a new segment's room and writes its header. It is not durable yet.
     pub(super) fn create(disk: &dyn Disk, dir: &Path, number: u32, len: u64) -> io::Result<Self> {
         let path = dir.join(file_name(number));
+        // A file that an earlier attempt could not finish is begun again. Through the cache: who has a batch that needs the
+        // segment waits for this, and need not wait for the disk.
+        let cached = disk.open(&path, OpenMode::Either)?;
         let made = (|| {
-            // A file that an earlier attempt could not finish is begun again. Through the cache, because whoever has a batch
-            // that needs the segment waits for this, and not for the disk.
-            let file = disk.open(&path, OpenMode::Either)?;
-            file.set_len(0)?;
-            file.allocate(len)?;
-            file.write_all_at(&SegmentHeader { number, len }.encode(), 0)?;
+            cached.set_len(0)?;
+            cached.allocate(len)?;
+            cached.write_all_at(&SegmentHeader { number, len }.encode(), 0)?;
             disk.open_direct(&path, OpenMode::Existing)
         })();
         let file = made.inspect_err(|_| {
