@@ -36,7 +36,7 @@
 
 pub use mainstay_replica::{Batch, Partition, Role, Snapshot, Standing};
 pub use mainstay_replica::{Host, HostOptions, InProcessNetwork, Transport};
-pub use mainstay_store::disk::sim::SimDisk;
-pub use mainstay_store::disk::{Disk, RealDisk};
+pub use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
+pub use mainstay_store::disk::{Disk, DiskFile, DiskLock, OpenMode, RealDisk};
 pub use mainstay_store::log::{Driver, SyncDelay};
 pub use mainstay_store::state::{KeyRange, Mark, Order, Scan};

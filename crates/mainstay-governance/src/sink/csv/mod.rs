@@ -50,9 +50,9 @@
 
 mod encode;
 mod error;
+mod file_system;
 mod folder;
 mod name;
-mod place;
 mod scan;
 mod series;
 mod settings;

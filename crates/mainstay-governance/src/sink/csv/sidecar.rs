@@ -1,11 +1,11 @@
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use mainstay::{Error, ErrorKind, Result};
 
 use super::error::{failed, unopened};
-use super::place::{Identity, read_at, write_at};
+use super::file_system::{FileSystem, Identity, OpenFile as _};
 use super::series::CsvMark;
 use super::token::Token;
 use crate::owner::{Claim, Fence};
@@ -30,8 +30,9 @@ const LOCK_POLL: Duration = Duration::from_millis(2);
 /// has it byte by byte.
 ///
 /// Its lock is the lock of the rows.
-pub(super) struct Sidecar {
-    file: File,
+pub(super) struct Sidecar<F: FileSystem> {
+    system: F,
+    file: F::File,
     path: PathBuf,
     identity: Identity,
 }
@@ -47,7 +48,7 @@ pub(super) struct Hint {
 }
 
 /// The lock, until it is dropped.
-pub(super) struct Locked<'a>(&'a mut Sidecar);
+pub(super) struct Locked<'a, F: FileSystem>(&'a mut Sidecar<F>);
 
 /// What the file has, as far as it goes.
 struct Sectors {
@@ -61,20 +62,19 @@ impl Sectors {
     }
 }
 
-impl Sidecar {
+impl<F: FileSystem> Sidecar<F> {
     /// Opens the file, which is made if there is none.
-    pub(super) fn open(path: PathBuf) -> Result<Self> {
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = opened.map_err(|error| unopened("open", &path, error))?;
-        let identity = Identity::of(&file.metadata().map_err(|error| failed("read", &path, error))?);
-        Ok(Self { file, path, identity })
+    pub(super) fn open(system: F, path: PathBuf) -> Result<Self> {
+        let file = system.open(&path).map_err(|error| unopened("open", &path, error))?;
+        let identity = file.facts().map_err(|error| failed("read", &path, error))?.identity;
+        Ok(Self { system, file, path, identity })
     }
 
     /// Takes the lock, which another holds for no longer than one batch.
     ///
     /// # Errors
     /// `Timeout` if another holds it for longer than `wait_max`; `NotPrimary` if the name is not that of the file any more.
-    pub(super) fn lock(&mut self, wait_max: Duration) -> Result<Locked<'_>> {
+    pub(super) fn lock(&mut self, wait_max: Duration) -> Result<Locked<'_, F>> {
         let begun = Instant::now();
         loop {
             match self.file.try_lock() {
@@ -97,19 +97,19 @@ impl Sidecar {
     }
 }
 
-impl Drop for Locked<'_> {
+impl<F: FileSystem> Drop for Locked<'_, F> {
     fn drop(&mut self) {
         // Nothing can be done if it fails, and closing the file unlocks it as well.
         let _ = self.0.file.unlock();
     }
 }
 
-impl Locked<'_> {
+impl<F: FileSystem> Locked<'_, F> {
     /// Whoever opens the files next goes by the name of the sidecar: the lock of a file that has lost it keeps nobody out.
     fn refuse_if_replaced(&self) -> Result<()> {
         let path = self.path();
-        match fs::metadata(path) {
-            Ok(data) if Identity::of(&data) == self.0.identity => Ok(()),
+        match self.0.system.facts(path) {
+            Ok(facts) if facts.identity == self.0.identity => Ok(()),
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(failed("look at", path, error)),
             Ok(_) | Err(_) => {
                 let text = format!(
@@ -141,7 +141,7 @@ impl Locked<'_> {
         if newest.claim(claim).as_ref() != Some(claim) || newest.owner.is_none() {
             let next = newest.next(claim, end);
             self.write((next.generation % 2) as usize, &next.encode())?;
-            self.0.file.sync_all().map_err(|error| failed("sync", &self.0.path, error))?;
+            self.0.file.sync().map_err(|error| failed("sync", &self.0.path, error))?;
         }
         Ok(())
     }
@@ -169,7 +169,7 @@ impl Locked<'_> {
     /// Notes durably how far the rows are whole, because they are to become less.
     pub(super) fn set_hint_synced(&mut self, hint: Hint) -> Result<()> {
         self.set_hint(hint)?;
-        self.0.file.sync_all().map_err(|error| failed("sync", &self.0.path, error))
+        self.0.file.sync().map_err(|error| failed("sync", &self.0.path, error))
     }
 
     /// The newest token. A file without any is one that nobody has opened; one that has bytes but no whole token was damaged,
@@ -190,12 +190,12 @@ impl Locked<'_> {
 
     fn read(&self) -> Result<Sectors> {
         let mut bytes = [0; SECTORS * SECTOR];
-        let length = read_at(&self.0.file, &mut bytes, 0).map_err(|error| failed("read", &self.0.path, error))?;
+        let length = self.0.file.read_at(&mut bytes, 0).map_err(|error| failed("read", &self.0.path, error))?;
         Ok(Sectors { bytes, length })
     }
 
     fn write(&mut self, sector: usize, record: &[u8]) -> Result<()> {
-        let written = write_at(&self.0.file, record, (sector * SECTOR) as u64);
+        let written = self.0.file.write_at(record, (sector * SECTOR) as u64);
         written.map_err(|error| failed("write", &self.0.path, error))
     }
 
@@ -262,6 +262,7 @@ pub(super) fn number(fields: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::owner::Life;
+    use crate::sink::csv::file_system::OsFileSystem;
 
     const WAIT: Duration = Duration::from_secs(10);
 
@@ -272,14 +273,14 @@ mod tests {
     }
 
     fn highest(path: &Path) -> u64 {
-        Sidecar::open(path.to_owned()).unwrap().lock(WAIT).unwrap().token().unwrap().fence.get()
+        Sidecar::open(OsFileSystem, path.to_owned()).unwrap().lock(WAIT).unwrap().token().unwrap().fence.get()
     }
 
     #[test]
     fn a_torn_token_leaves_the_one_before_and_the_next_one_replaces_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        let mut sidecar = Sidecar::open(path.clone()).unwrap();
+        let mut sidecar = Sidecar::open(OsFileSystem, path.clone()).unwrap();
         for fence in [3, 4, 9] {
             sidecar.lock(WAIT).unwrap().admit(&claim(fence), END).unwrap();
             assert_eq!(highest(&path), fence);
@@ -289,7 +290,7 @@ mod tests {
         bytes[SECTOR + 9] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(highest(&path), 4);
-        let mut sidecar = Sidecar::open(path.clone()).unwrap();
+        let mut sidecar = Sidecar::open(OsFileSystem, path.clone()).unwrap();
         sidecar.lock(WAIT).unwrap().admit(&claim(10), END).unwrap();
         assert_eq!(highest(&path), 10);
         let stale = sidecar.lock(WAIT).unwrap().check(&claim(9)).unwrap_err();
@@ -302,7 +303,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
         std::fs::write(&path, [7; 3 * SECTOR]).unwrap();
-        let error = Sidecar::open(path).unwrap().lock(WAIT).unwrap().admit(&claim(1), END).unwrap_err();
+        let error = Sidecar::open(OsFileSystem, path).unwrap().lock(WAIT).unwrap().admit(&claim(1), END).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
     }
 
@@ -310,7 +311,7 @@ mod tests {
     fn a_hint_is_what_was_noted_or_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        let mut sidecar = Sidecar::open(path.clone()).unwrap();
+        let mut sidecar = Sidecar::open(OsFileSystem, path.clone()).unwrap();
         let mut locked = sidecar.lock(WAIT).unwrap();
         assert_eq!(locked.hint().unwrap(), None);
         locked.admit(&claim(1), END).unwrap();
@@ -328,7 +329,8 @@ mod tests {
     fn two_do_not_have_the_lock_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x");
-        let (mut one, mut two) = (Sidecar::open(path.clone()).unwrap(), Sidecar::open(path).unwrap());
+        let (mut one, mut two) =
+            (Sidecar::open(OsFileSystem, path.clone()).unwrap(), Sidecar::open(OsFileSystem, path).unwrap());
         let held = one.lock(WAIT).unwrap();
         assert_eq!(two.lock(Duration::ZERO).err().unwrap().kind(), ErrorKind::Timeout);
         drop(held);

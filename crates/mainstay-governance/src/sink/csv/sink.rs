@@ -7,6 +7,7 @@ use serde::Serialize;
 use tokio::sync::Mutex;
 
 use super::encode::{encode, header};
+use super::file_system::OsFileSystem;
 use super::series::{CsvMark, Rows, Series, interrupted};
 use super::settings::CsvSettings;
 use crate::batch::{BatchWriter, in_place};
@@ -44,7 +45,7 @@ impl<T: Serialize + Send + Sync + 'static> CsvSink<T> {
     /// As [`open`](CsvSink::open); `Fatal` if they were opened by another holder, naming both.
     pub async fn open_for(settings: CsvSettings, opening: Opening) -> Result<Self> {
         let has_header = settings.has_header;
-        let series = blocking(move || Series::open(settings, &opening)).await?;
+        let series = blocking(move || Series::open(OsFileSystem, settings, &opening)).await?;
         let series = Arc::new(Mutex::new(series));
         Ok(Self { series, has_header, header: OnceLock::new(), rows: PhantomData })
     }

@@ -1,4 +1,7 @@
-//! Files on a real disk: what is written, what a crash leaves, and who may write.
+//! Files on a real disk: what is written, what a crash leaves, and who may write. What a disk that fails leaves is in `faults`.
+
+mod faults;
+mod fragile;
 
 use std::fs;
 use std::path::Path;
