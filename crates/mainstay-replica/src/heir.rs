@@ -1,7 +1,7 @@
 //! Whom a primary hands over to when it is to leave its set.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mainstay_core::{NodeId, ReplicaId, time};
 use openraft::Instant as _;
@@ -15,11 +15,11 @@ use crate::replica::Replica;
 const HEARTBEATS_MAX: u32 = 2;
 
 impl Replica {
-    /// Calls all other voters and returns, of those that answer, the one that has most of the log; if none does, the one that
-    /// has most. `None` if there is no other voter.
-    pub(crate) async fn heir(&self) -> Option<(ReplicaId, NodeId)> {
+    /// Calls the voters that stay and returns, of those that answer, the one that has most of the log; if none does, the one
+    /// that has most. `None` if no other voter stays.
+    pub(crate) async fn heir(&self, staying: &BTreeSet<ReplicaId>) -> Option<(ReplicaId, NodeId)> {
         let mut voters = self.status().voters;
-        voters.remove(&self.inner.identity.replica);
+        voters.retain(|voter, _| *voter != self.inner.identity.replica && staying.contains(voter));
         let asked = time::now();
         // Should openraft have stopped, who hands over hears of it.
         let _ = self.inner.raft.trigger().heartbeat().await;

@@ -176,14 +176,6 @@ impl Replica {
     /// `NotPrimary` elsewhere than on the primary, and for the primary itself; `Retry` while another change of members is under way; `Invalid` for the
     /// last voter; `OutcomeUnknown` if the others did not confirm the change in time.
     pub async fn remove_member(&self, replica: ReplicaId) -> Result<()> {
-        let Identity { set, replica: me, .. } = self.inner.identity;
-        if replica == me
-            && self.standing().role == Role::Primary
-            && let Some((heir, node)) = self.heir().await
-        {
-            self.hand_over(heir).await?;
-            return Err(not_primary(set, Some(self.standing().primary.unwrap_or(node))));
-        }
         let this = self.clone();
         self.change(async move {
             let status = this.status();
@@ -250,8 +242,7 @@ impl Replica {
             return Ok(());
         }
         // Not with openraft's own way to wait: it takes everybody within `replication_lag_threshold` for caught up.
-        let added = self.inner.raft.add_learner(replica.0, Member { node }, false).await;
-        added.map(drop).map_err(|error| self.membership_error(error))
+        self.change_members(ChangeMembers::AddNodes(BTreeMap::from([(replica.0, Member { node })]))).await
     }
 
     /// Waits until a learner has what the log had when this was called.
@@ -313,7 +304,13 @@ impl Replica {
         }
     }
 
+    /// Carries out a change, and with it one that is half done. If this replica is not among the voters that the set has
+    /// then, it hands over to one that is, which carries the change out.
     pub(crate) async fn change_members(&self, change: ChangeMembers<u64, Member>) -> Result<()> {
+        let staying = self.voters_after(&change);
+        if !staying.is_empty() && !staying.contains(&self.inner.identity.replica) {
+            return Err(self.leave_to(staying).await);
+        }
         let before = self.membership_id().await?;
         match self.inner.raft.change_membership(change, false).await {
             Ok(_) => Ok(()),
@@ -324,6 +321,22 @@ impl Replica {
                 Err(self.change_unknown().with_source(lost))
             }
             Err(error) => Err(self.membership_error(error)),
+        }
+    }
+
+    /// Hands over to one of those who stay, as who is outside of a set must not lead it. Returns what the caller of the
+    /// change is told.
+    async fn leave_to(&self, staying: BTreeSet<ReplicaId>) -> Error {
+        let Identity { set, replica, node } = self.inner.identity;
+        let Some((heir, at)) = self.heir(&staying).await else {
+            return Error::invalid(format!(
+                "replica {replica} on node {node} is primary of set {set} and none of the voters would stay in the set: add \
+                 one on another node first"
+            ));
+        };
+        match self.hand_over(heir).await {
+            Ok(()) => not_primary(set, Some(self.standing().primary.unwrap_or(at))),
+            Err(error) => error,
         }
     }
 

@@ -440,6 +440,10 @@ fn raft_config(set: SetId, options: &ReplicaOptions) -> Result<openraft::Config>
         max_in_snapshot_log_to_keep: u64::MAX,
         install_snapshot_timeout: SNAPSHOT_CHUNK_TIMEOUT.as_millis() as u64,
         replication_lag_threshold: u64::MAX,
+        // A primary that is to leave hands over before the change is carried out (`Replica::change_members`). Should one find
+        // itself without a vote all the same, it serves nothing (`Keeper`), and another must take over: after a heartbeat,
+        // by which the others hear that the change is committed.
+        removed_leader_step_down: openraft::StepDownPolicy::After(timing.heartbeat.as_millis() as u64),
         ..openraft::Config::default()
     }
     .validate()

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 use mainstay_core::{Epoch, Error, NodeId, Result, SetId, time};
 use openraft::async_runtime::watch::WatchReceiver as _;
 use openraft::errors::Fatal;
+use openraft::metrics::RaftServerMetrics;
 use openraft::{Instant as _, ServerState};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -52,7 +53,7 @@ pub(crate) struct Keeper {
     set: SetId,
     me: u64,
     lease: time::Duration,
-    server: Watched<openraft::metrics::RaftServerMetrics<Types>>,
+    server: Watched<RaftServerMetrics<Types>>,
     data: Watched<openraft::metrics::RaftDataMetrics<Types>>,
     all: Watched<openraft::metrics::RaftMetrics<Types>>,
     committer: Arc<Committer>,
@@ -64,6 +65,15 @@ pub(crate) struct Keeper {
     panic: OnceLock<String>,
     nudge: Notify,
     turn: Mutex<()>,
+}
+
+/// True if a replica votes: it is among the old or the new voters of a change that is under way, or among the only ones.
+///
+/// Openraft lets a leader without a vote go on until another takes over, and tells that other to stand for election itself
+/// (`removed_leader_step_down`): a candidate that the leader has sent is elected in the midst of the leader's lease. So a leader
+/// without a vote is not primary.
+fn has_vote(server: &RaftServerMetrics<Types>, me: u64) -> bool {
+    server.membership_config.get_joint_config().iter().any(|voters| voters.contains(&me))
 }
 
 impl Keeper {
@@ -105,7 +115,9 @@ impl Keeper {
         // Openraft may have moved on and this task not heard of it yet.
         let leads = {
             let server = self.server.borrow_watched();
-            server.state == ServerState::Leader && server.vote.leader_id.term == standing.epoch.0
+            server.state == ServerState::Leader
+                && has_vote(&server, self.me)
+                && server.vote.leader_id.term == standing.epoch.0
         };
         let held = || self.leases_until().is_some_and(|until| time::now() < until);
         if standing.role == Role::Primary && leads && held() { Ok(standing.epoch) } else { Err(self.refusal(standing)) }
@@ -161,16 +173,17 @@ impl Keeper {
 
     /// What the standing should be now, and when it will have to be looked at again by itself.
     fn judge(&self) -> (Standing, Option<time::Instant>) {
-        let (leads, term, primary) = {
+        let (is_leader, has_vote, term, primary) = {
             let server = self.server.borrow_watched();
             let node = server.current_leader.and_then(|id| server.membership_config.get_node(&id).map(|m| m.node));
-            (server.state == ServerState::Leader, server.vote.leader_id.term, node)
+            let is_leader = server.state == ServerState::Leader;
+            (is_leader, has_vote(&server, self.me), server.vote.leader_id.term, node)
         };
         let current = self.standing();
         let epoch = Epoch(term).max(current.epoch);
         // Who leads and may not serve has nobody to send a caller to: it is not the primary, and knows of no other.
-        let secondary = Standing { role: Role::Secondary, epoch, primary: primary.filter(|_| !leads) };
-        if !leads || epoch != Epoch(term) || term <= self.stepped_back.load(Ordering::SeqCst) {
+        let secondary = Standing { role: Role::Secondary, epoch, primary: primary.filter(|_| !is_leader) };
+        if !is_leader || !has_vote || epoch != Epoch(term) || term <= self.stepped_back.load(Ordering::SeqCst) {
             return (secondary, None);
         }
         let now = time::now();

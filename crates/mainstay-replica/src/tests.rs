@@ -6,6 +6,7 @@ mod epochs;
 mod following;
 mod growth;
 mod joining;
+mod leaving;
 mod network;
 mod peers;
 mod repeating;

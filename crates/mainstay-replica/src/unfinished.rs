@@ -2,7 +2,7 @@
 //!
 //! A change of voters takes two steps: first both the old and the new voters decide together, then the new ones alone. A
 //! primary that loses its role between the two leaves a set in which a member that is gone may still be needed for every
-//! commit. The next primary takes the second step.
+//! commit. The next primary takes the second step; and if it is itself to go with it, it hands over to one that stays.
 
 use std::collections::BTreeSet;
 use std::sync::Weak;
@@ -11,6 +11,7 @@ use mainstay_core::{NodeId, ReplicaId, time};
 use openraft::ChangeMembers;
 use openraft::async_runtime::watch::WatchReceiver as _;
 
+use crate::raft::Member;
 use crate::replica::{Inner, Replica};
 use crate::standing::Role;
 
@@ -21,6 +22,19 @@ impl Replica {
         let metrics = metrics.borrow_watched();
         let last = metrics.membership_config.get_joint_config().last();
         last.into_iter().flatten().map(|id| ReplicaId(*id)).collect()
+    }
+
+    /// The voters that the set has after a change. Openraft takes the second step of a change that is half done together with
+    /// any other, and be it only a learner that is added.
+    pub(crate) fn voters_after(&self, change: &ChangeMembers<u64, Member>) -> BTreeSet<ReplicaId> {
+        let mut voters = self.voters_to_be();
+        match change {
+            ChangeMembers::RemoveVoters(gone) => voters.retain(|voter| !gone.contains(&voter.0)),
+            ChangeMembers::ReplaceAllVoters(all) => voters = all.iter().map(|id| ReplicaId(*id)).collect(),
+            // Who is added does not push anybody out, and learners are no voters.
+            _ => {}
+        }
+        voters
     }
 
     /// True if a replica votes and nobody can change that behind its back: the members are committed, no change is under way,

@@ -1,6 +1,6 @@
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ErrorKind, NodeId, ReplicaId};
-use mainstay_replica::{ReplicaOptions, Troubles};
+use mainstay_replica::{Replica, ReplicaOptions, Status, Troubles};
 
 use crate::harness::{Cluster, contents, partition, put};
 
@@ -269,4 +269,61 @@ async fn a_primary_that_is_removed_hands_over_to_one_that_answers() {
         assert_eq!(cluster.primary().await.status().identity.node, heir);
         drop(dead);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_primary_that_is_to_leave_hands_over_before_it_finishes_the_change() {
+    let cluster = Cluster::founded(4, ReplicaOptions::default()).await;
+    let old = cluster.primary().await;
+    put(&partition(&old), "a", "1").await.unwrap();
+    cluster.converged().await;
+    let leaving = cluster.members.keys().copied().find(|node| *node != old.status().identity.node).unwrap();
+    let leaver = cluster.replica(leaving.0);
+    let delay = Duration::from_millis(20);
+    cluster.network.set_troubles(Troubles { delay_min: delay, delay_max: delay, ..Troubles::default() });
+    let (removing, before) = (old.clone(), leaver.status().log_next);
+    let removing = mainstay_core::task::spawn(async move { removing.remove_member(ReplicaId(leaving.0)).await });
+    // The first step is there, and the primary has not heard of that: then the role moves to the one who leaves.
+    let between = async {
+        while leaver.status().log_next == before {
+            time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(30), between).await.unwrap();
+    old.hand_over(ReplicaId(leaving.0)).await.unwrap();
+    assert_eq!(removing.await.unwrap().unwrap_err().kind(), ErrorKind::OutcomeUnknown);
+
+    let serving = || cluster.members.values().filter(|member| partition(&member.replica).read().is_ok());
+    let serving = || serving().map(|member| member.replica.clone()).collect::<Vec<_>>();
+    let is_finished = |replica: &Replica| !replica.status().voters.contains_key(&ReplicaId(leaving.0));
+    let mut new = None;
+    let mut is_cut_off = false;
+    let finished = async {
+        loop {
+            let now = serving();
+            assert!(now.len() < 2, "{now:?} serve reads at the same moment");
+            if let [one] = &now[..] {
+                if one.status().identity.node != leaving {
+                    new = Some(one.clone());
+                }
+                if is_finished(one) && new.is_some() {
+                    return;
+                }
+            }
+            // From here on it hears nothing any more, and is still heard: whom it sends takes over behind its back.
+            let Status { log_next, applied_next, .. } = leaver.status();
+            if !is_cut_off && ((is_finished(&leaver) && applied_next == log_next) || new.is_some()) {
+                is_cut_off = true;
+                for other in cluster.members.keys().filter(|other| **other != leaving) {
+                    cluster.network.cut(*other, leaving);
+                }
+            }
+            time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(60), finished).await.expect("a change that is half done is finished");
+    let new = new.expect("a primary that stays");
+    put(&partition(&new), "a", "2").await.unwrap();
+    let stale = partition(&leaver).get(b"a");
+    assert!(stale.is_err(), "a read at a replica that has left: {stale:?}");
 }
