@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::owner::guarded::{Guarded, guarded};
-use crate::owner::{Fence, Opening, OwnerSettings, OwnerState, Resource};
+use crate::owner::{Fence, Opening, OwnerSettings, OwnerState, Reset, Resource};
 
 /// A resource in the hands of an actor: open, closed, or resting after a failure. It is what a
 /// [`ResourceOwner`](crate::owner::ResourceOwner) and a member of a pool have in common.
@@ -151,6 +151,21 @@ impl<R: Resource> Holding<R> {
             Err(error) => {
                 self.breaks(resource, handle, settings, &error).await;
                 Err(error)
+            }
+        }
+    }
+
+    /// Takes from the open handle what its user has left in it, or closes it. Nothing open is fine.
+    pub(crate) async fn reset(&mut self, resource: &R, settings: &OwnerSettings) {
+        let Some(mut handle) = self.handle.get_mut().take() else { return };
+        let limit = settings.check_time_max;
+        let reset = guarded(limit, async { resource.reset(&mut handle).await }).await;
+        match reset.flatten(&format!("the reset of {}", self.opening.key), limit) {
+            Ok(Reset::Clean) => *self.handle.get_mut() = Some(handle),
+            Ok(Reset::Reopen) => close(resource, handle, &self.opening, settings).await,
+            Err(error) => {
+                tracing::warn!(key = &*self.opening.key, ?error, "a resource could not be reset and is closed");
+                close(resource, handle, &self.opening, settings).await;
             }
         }
     }

@@ -108,6 +108,6 @@ pub use holder::Holder;
 pub use interface::{Owner, OwnerRef};
 pub use life::Life;
 pub use opening::Opening;
-pub use resource::Resource;
+pub use resource::{Reset, Resource};
 pub use settings::OwnerSettings;
 pub use status::{OwnerState, OwnerStatus};

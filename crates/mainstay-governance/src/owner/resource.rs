@@ -7,6 +7,15 @@ use serde::de::DeserializeOwned;
 use crate::owner::{Opening, OwnerSettings};
 use crate::pool::PoolSettings;
 
+/// What [`Resource::reset`] has made of a handle.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reset {
+    /// Nothing is left of whoever had it before: it may be used on.
+    Clean,
+    /// It is to be closed and opened again.
+    Reopen,
+}
+
 /// Something of which there is little, and which few may hold: a file, a connection, an account.
 ///
 /// A value of the type says how it is opened and used; there is one per process, given to the node by
@@ -47,6 +56,15 @@ pub trait Resource: Send + Sync + Sized + 'static {
     fn check(&self, handle: &mut Self::Handle) -> impl Future<Output = Result<()>> + Send {
         let _ = handle;
         ready(Ok(()))
+    }
+
+    /// Makes a handle as it was when it was opened, because the member of a pool that has it passes from one holder of a
+    /// lease to the next: a transaction that was begun, a setting, a lock are nothing that the next one may find. What cannot
+    /// be sure of that says so by [`Reset::Reopen`], which is the default: the handle is closed, and opened again for the
+    /// next job. An error does the same, and so does taking longer than [`OwnerSettings::check_time_max`].
+    fn reset(&self, handle: &mut Self::Handle) -> impl Future<Output = Result<Reset>> + Send {
+        let _ = handle;
+        ready(Ok(Reset::Reopen))
     }
 
     /// Closes the real thing. The next opening waits until this has ended, or has taken [`OwnerSettings::close_time_max`].

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use crate::owner::Resource;
-use crate::pool::interface::{Admission, Coordinator, CoordinatorStatus, Grant, MemberRef, View};
+use crate::pool::interface::{Admission, Coordinator, CoordinatorStatus, Grant, MemberRef, REVOKE_TIME_MAX, View};
 use crate::pool::leases::{Leases, Revocation, Work};
 use crate::pool::names::Names;
 use crate::pool::settings::check_size;
@@ -23,8 +23,6 @@ const DRAIN_AGAIN: Duration = Duration::from_secs(1);
 const SETTLE: &str = "settle";
 /// How often a coordinator is woken until all members know of a new size, in case that it was interrupted.
 const SETTLE_CHECK: Duration = Duration::from_secs(30);
-/// How long a member may take to hear that leases are over. It finishes a job before.
-const REVOKE_TIME_MAX: Duration = Duration::from_secs(60);
 /// How many may wait until the pool has a size.
 const RESIZES_WAITING_MAX: usize = 1024;
 /// How many tokens of leases are taken at a time. Stored, so that none is given twice, whatever becomes of the coordinator.
@@ -49,6 +47,8 @@ pub struct PoolCoordinator<R: Resource> {
     announcing: Option<u64>,
     /// When the timer for leases is due.
     armed: Option<Instant>,
+    /// Since when no lease is held, while it is on record that some may be.
+    idle_since: Option<Instant>,
     ctx: Context,
 }
 
@@ -76,6 +76,13 @@ struct Plan {
     told: u64,
     /// Tokens up to this one may have been given.
     tokens: u64,
+    /// Leases may be held. An older version has not said.
+    #[serde(default = "perhaps")]
+    has_leases: bool,
+}
+
+fn perhaps() -> bool {
+    true
 }
 
 impl<R: Resource> PoolCoordinator<R> {
@@ -182,7 +189,8 @@ impl<R: Resource> PoolCoordinator<R> {
             self.plan.tokens = leases.next_token() + u64::from(self.plan.size) + TOKENS_AT_A_TIME;
         }
         let Work { granted, revocations, next } = leases.attend(now, Applicant::waits);
-        let time = self.settings.leases.time;
+        let (time, is_any_held) = (self.settings.leases.time, leases.is_any_held());
+        let next = [next, self.note_leases(is_any_held, now)].into_iter().flatten().min();
         for grant in granted {
             grant.waiter.responder.respond(Ok(Grant { index: grant.index, token: grant.token, time }));
         }
@@ -195,6 +203,28 @@ impl<R: Resource> PoolCoordinator<R> {
             self.armed = Some(next);
         }
         self.settle()
+    }
+
+    /// Has on record whether leases may be held, for whoever is activated next: before the first is given, and until none has
+    /// been for as long as one lasts, so that a pool in use does not store it for each. Returns when to look again.
+    fn note_leases(&mut self, is_any_held: bool, now: Instant) -> Option<Instant> {
+        if is_any_held {
+            self.idle_since = None;
+            if !self.plan.has_leases {
+                self.plan.has_leases = true;
+            }
+            return None;
+        }
+        if !self.plan.has_leases {
+            return None;
+        }
+        let until = *self.idle_since.get_or_insert(now) + self.settings.leases.time;
+        if until > now {
+            return Some(until);
+        }
+        self.idle_since = None;
+        self.plan.has_leases = false;
+        None
     }
 
     async fn look_at_leases(&mut self) -> Result<()> {
@@ -242,12 +272,16 @@ impl<R: Resource> Lifecycle for PoolCoordinator<R> {
         self.settings.check()?;
         if self.plan.version == 0 {
             let size = self.settings.initial_size;
-            *self.plan = Plan { version: 1, size, open_below: size, told: 1, tokens: 0 };
+            *self.plan = Plan { version: 1, size, open_below: size, told: 1, tokens: 0, has_leases: false };
         }
-        let Plan { size, tokens, .. } = *self.plan;
-        self.leases = Some(Leases::new(self.settings.leases, size, tokens + 1, Instant::now()));
+        let (Plan { size, open_below, tokens, has_leases, .. }, now) = (*self.plan, Instant::now());
+        let mut leases = Leases::new(self.settings.leases, size, tokens + 1, now);
+        if has_leases && tokens > 0 {
+            leases.inherit(open_below, now);
+        }
+        self.leases = Some(leases);
         // What was interrupted.
-        self.settle()
+        self.attend()
     }
 }
 
@@ -322,17 +356,17 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
         Ok(())
     }
 
-    async fn renew(&mut self, token: u64) -> Result<Option<Duration>> {
-        Ok(self.leases()?.renew(token, Instant::now()))
+    async fn renew(&mut self, index: u32, token: u64) -> Result<Option<Duration>> {
+        Ok(self.leases()?.renew(index, token, Instant::now()))
     }
 
-    async fn release(&mut self, token: u64, rest: Duration) -> Result<()> {
-        self.leases()?.release(token, rest, Instant::now());
+    async fn release(&mut self, index: u32, token: u64, rest: Duration) -> Result<()> {
+        self.leases()?.release(index, token, rest, Instant::now());
         self.attend()
     }
 
-    async fn is_current(&self, index: u32, token: u64) -> Result<bool> {
-        Ok(self.leases.as_ref().is_some_and(|leases| leases.is_current(index, token)))
+    async fn is_current(&mut self, index: u32, token: u64) -> Result<bool> {
+        Ok(self.leases()?.is_current(index, token))
     }
 
     async fn status(&self) -> Result<CoordinatorStatus> {

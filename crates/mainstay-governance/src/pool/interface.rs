@@ -6,8 +6,11 @@ use mainstay::actor::Deferred;
 use mainstay::{Result, interface};
 use serde::{Deserialize, Serialize};
 
-use crate::owner::Resource;
+use crate::owner::{Fence, Resource};
 use crate::pool::{Coordination, MemberStatus, Pick, Priority};
+
+/// How long a member may take to hear that leases are over. It finishes a job before.
+pub(crate) const REVOKE_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// The actor that decides how large a pool is, and leases its members where it is to. Its id is the key of the pool.
 #[interface]
@@ -27,14 +30,14 @@ pub(crate) trait Coordinator<R: Resource> {
     /// Somebody does not wait for a lease any more. What was given already is to be released.
     async fn withdraw(&mut self, applicant: u64) -> Result<()>;
 
-    /// Renews a lease: the time that it has left, or none if it is over.
-    async fn renew(&mut self, token: u64) -> Result<Option<Duration>>;
+    /// Renews the lease of a member: the time that it has left, or none if it is over.
+    async fn renew(&mut self, index: u32, token: u64) -> Result<Option<Duration>>;
 
-    /// Ends a lease. The member is left alone for a while.
-    async fn release(&mut self, token: u64, rest: Duration) -> Result<()>;
+    /// Ends the lease of a member, which is left alone for a while. Said by a holder whose lease is not over.
+    async fn release(&mut self, index: u32, token: u64, rest: Duration) -> Result<()>;
 
     /// Whether a token is that of the lease of a member: asked by a member that has just been activated.
-    async fn is_current(&self, index: u32, token: u64) -> Result<bool>;
+    async fn is_current(&mut self, index: u32, token: u64) -> Result<bool>;
 
     /// What it knows of the pool.
     async fn status(&self) -> Result<CoordinatorStatus>;
@@ -52,7 +55,7 @@ pub(crate) trait Member<R: Resource> {
     /// The pool has this version: callers that go by an older one are to know.
     async fn hear(&mut self, version: u64) -> Result<()>;
 
-    /// Leases with tokens up to this one are over.
+    /// Leases with tokens up to this one are over. Answered when nothing of their holders is left in the resource.
     async fn revoke(&mut self, token: u64) -> Result<()>;
 
     /// What it is like.
@@ -93,14 +96,16 @@ pub(crate) struct Ticket {
     pub(crate) version: u64,
     /// The token of the lease.
     pub(crate) lease: Option<u64>,
+    /// The token of the opening that the lease has had jobs done by: what it has begun there is not anywhere else.
+    pub(crate) opening: Option<Fence>,
 }
 
 /// What became of a job.
 #[derive(Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(crate) enum Ran<R: Resource> {
-    /// With the latest version of the pool that the member knows of.
-    Done(R::Reply, u64),
+    /// By which opening, and with the latest version of the pool that the member knows of.
+    Done { reply: R::Reply, opening: Fence, version: u64 },
     /// It has not begun: another may do it.
     Refused(R::Job, Refusal),
 }
@@ -114,6 +119,8 @@ pub(crate) enum Refusal {
     Resting { left: Duration, cause: String },
     /// The lease is over.
     LeaseOver,
+    /// The resource was closed since the last job of the lease, and with it what that has begun.
+    Reopened,
 }
 
 /// What a coordinator knows of its pool.

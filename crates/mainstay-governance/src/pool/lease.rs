@@ -1,6 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use mainstay::{Error, ErrorKind, Proxy as _, Result};
@@ -9,8 +9,8 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::owner::Resource;
-use crate::pool::interface::{CoordinatorRef, Grant, Ran, Refusal, Ticket};
+use crate::owner::{Fence, Resource};
+use crate::pool::interface::{CoordinatorRef, Grant, REVOKE_TIME_MAX, Ran, Refusal, Ticket};
 use crate::pool::resource_pool::Shared;
 use crate::pool::roster::Seat;
 
@@ -19,14 +19,22 @@ const RENEWALS_PER_LEASE: u32 = 3;
 
 /// A member of a pool, for one holder alone until this is dropped.
 ///
-/// It is renewed by itself for as long as the process lives. If that fails for too long, the member is given to the next in
-/// line, and jobs of this lease are refused.
+/// It is renewed by itself for as long as the process lives, also across a restart of the coordinator. If that fails for too
+/// long, the member is given to the next in line, and jobs of this lease are refused.
+///
+/// Whatever its jobs have left in the resource, such as a transaction that was begun, is gone when it is dropped:
+/// [`Resource::reset`]. All its jobs are done by one opening of the resource; if that is closed between two of them, the lease
+/// is of no more use.
 pub struct Lease<R: Resource> {
     shared: Arc<Shared<R>>,
     seat: Arc<Seat<R>>,
     token: u64,
     timeout: Duration,
-    is_over: Arc<AtomicBool>,
+    term: Arc<Term>,
+    /// The token of the opening that has done jobs of this lease; 0 before the first.
+    opening: AtomicU64,
+    /// True once a job was given to the member, which may so have something of this lease.
+    is_used: AtomicBool,
     renewing: JoinHandle<()>,
     /// How long the member is to be left alone after this.
     rest: Mutex<Duration>,
@@ -39,10 +47,22 @@ impl<R: Resource> fmt::Debug for Lease<R> {
 }
 
 impl<R: Resource> Lease<R> {
-    pub(crate) fn new(shared: Arc<Shared<R>>, seat: Arc<Seat<R>>, grant: Grant, timeout: Duration) -> Self {
-        let is_over = Arc::new(AtomicBool::new(false));
-        let renewing = tokio::spawn(keep_renewing(shared.coordinator.clone(), grant, is_over.clone()));
-        Self { shared, seat, token: grant.token, timeout, is_over, renewing, rest: Mutex::default() }
+    /// A lease that was granted, after it was asked for at this time.
+    pub(crate) fn new(
+        shared: Arc<Shared<R>>,
+        seat: Arc<Seat<R>>,
+        grant: Grant,
+        asked: Instant,
+        timeout: Duration,
+    ) -> Self {
+        let (now, pause) = (Instant::now(), grant.time / RENEWALS_PER_LEASE);
+        // It was granted some time since. After a long wait nobody knows when, and so it is renewed at once.
+        let (begun, pause) = if now - asked < pause { (asked, pause) } else { (now, Duration::ZERO) };
+        let term = Arc::new(Term(Mutex::new(Some(begun + grant.time))));
+        let renewing = tokio::spawn(keep_renewing(shared.coordinator.clone(), grant, pause, term.clone()));
+        let (token, opening) = (grant.token, AtomicU64::new(0));
+        let (is_used, rest) = (AtomicBool::new(false), Mutex::default());
+        Self { shared, seat, token, timeout, term, opening, is_used, renewing, rest }
     }
 
     /// The number of the member.
@@ -50,22 +70,27 @@ impl<R: Resource> Lease<R> {
         self.seat.index
     }
 
-    /// False once the lease could not be renewed.
+    /// False once the lease could not be renewed in time, by the clock: also in a process that has stood still meanwhile.
     pub fn is_held(&self) -> bool {
-        !self.is_over.load(Ordering::Acquire)
+        self.term.left().is_some()
     }
 
     /// Has the member do a job.
     ///
     /// # Errors
-    /// That of the job. `Retry` if the lease is over, or if the member rests after a failure: the job has not begun.
+    /// That of the job. `Retry` if the lease is over, if the member rests after a failure, or if its resource was closed since
+    /// the last job of this lease, and with it what that has begun: the job has not begun.
     pub async fn run(&self, job: R::Job) -> Result<R::Reply> {
         let (key, index) = (&self.shared.key, self.seat.index);
         let text = match self.try_run(self.timeout, job).await? {
-            Ran::Done(reply, _) => return Ok(reply),
+            Ran::Done { reply, .. } => return Ok(reply),
             Ran::Refused(_, Refusal::LeaseOver) => {
                 format!("the lease of member {index} of pool {key:?} is over, and it is another's: take a new one")
             }
+            Ran::Refused(_, Refusal::Reopened) => format!(
+                "member {index} of pool {key:?} was closed since the last job of this lease, and what that has begun is gone: \
+                 take a new one and begin again"
+            ),
             Ran::Refused(_, Refusal::Retired { .. }) => {
                 format!("member {index} of pool {key:?} has gone: drop the lease and take a new one")
             }
@@ -81,9 +106,16 @@ impl<R: Resource> Lease<R> {
         if !self.is_held() {
             return Ok(Ran::Refused(job, Refusal::LeaseOver));
         }
-        let ticket = Ticket { version: self.shared.roster().view.version, lease: Some(self.token) };
+        let opening = Fence::new(self.opening.load(Ordering::Relaxed));
+        let opening = Some(opening).filter(|opening| *opening != Fence::NONE);
+        let ticket = Ticket { version: self.shared.roster().view.version, lease: Some(self.token), opening };
+        self.is_used.store(true, Ordering::Relaxed);
         let _in_flight = self.seat.enter();
-        self.seat.member.with_timeout(timeout).run(ticket, job).await
+        let ran = self.seat.member.with_timeout(timeout).run(ticket, job).await?;
+        if let Ran::Done { opening, .. } = &ran {
+            self.opening.store(opening.get(), Ordering::Relaxed);
+        }
+        Ok(ran)
     }
 
     /// Gives the member back, which has refused a job.
@@ -98,30 +130,71 @@ impl<R: Resource> Lease<R> {
 
 impl<R: Resource> Drop for Lease<R> {
     fn drop(&mut self) {
-        self.renewing.abort();
-        let (coordinator, token, rest) = (self.shared.coordinator.clone(), self.token, *self.rest.lock());
-        if let Ok(runtime) = Handle::try_current() {
-            // If it does not arrive, the lease expires.
-            runtime.spawn(async move { coordinator.release(token, rest).await });
+        let Ok(runtime) = Handle::try_current() else {
+            // It expires.
+            self.renewing.abort();
+            return;
+        };
+        let (coordinator, seat, term) = (self.shared.coordinator.clone(), self.seat.clone(), self.term.clone());
+        let (token, rest, renewing) = (self.token, *self.rest.lock(), self.renewing.abort_handle());
+        let is_used = self.is_used.load(Ordering::Relaxed);
+        runtime.spawn(async move {
+            if is_used {
+                // First, so that what this holder has left is gone whoever comes next, and whenever. If it does not arrive, the
+                // member does it before the first job of another lease.
+                let _ = seat.member.with_timeout(REVOKE_TIME_MAX).revoke(token).await;
+            }
+            renewing.abort();
+            // One that is over may be another's. If this does not arrive, the lease expires.
+            if term.left().is_some() {
+                let _ = coordinator.release(seat.index, token, rest).await;
+            }
+        });
+    }
+}
+
+/// Until when a lease holds; nothing once it is over.
+struct Term(Mutex<Option<Instant>>);
+
+impl Term {
+    fn left(&self) -> Option<Duration> {
+        let mut until = self.0.lock();
+        let left = until.map(|until| until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero());
+        if left.is_none() {
+            // What has been over once is not taken back by an answer that comes late.
+            *until = None;
         }
+        left
+    }
+
+    /// False if it was over before.
+    fn renew(&self, until: Instant) -> bool {
+        let is_held = self.left().is_some();
+        if is_held {
+            *self.0.lock() = Some(until);
+        }
+        is_held
     }
 }
 
 /// Renews a lease until it is over or this is dropped.
-async fn keep_renewing<R: Resource>(coordinator: CoordinatorRef<R>, grant: Grant, is_over: Arc<AtomicBool>) {
-    let pause = grant.time / RENEWALS_PER_LEASE;
-    let coordinator = coordinator.with_timeout(pause);
-    // Counted from before the call that renews it, so that the holder never believes in it for longer than the coordinator.
-    let mut until = Instant::now() + grant.time;
-    loop {
-        sleep(pause).await;
+async fn keep_renewing<R: Resource>(
+    coordinator: CoordinatorRef<R>,
+    grant: Grant,
+    mut pause: Duration,
+    term: Arc<Term>,
+) {
+    let period = grant.time / RENEWALS_PER_LEASE;
+    let coordinator = coordinator.with_timeout(period);
+    while term.left().is_some() {
+        sleep(std::mem::replace(&mut pause, period)).await;
+        // Counted from before the call that renews it, so that the holder never believes in it for longer than the coordinator.
         let asked = Instant::now();
-        match coordinator.renew(grant.token).await {
-            Ok(Some(left)) => until = asked + left,
-            Ok(None) => break,
-            Err(_) if Instant::now() < until => {}
-            Err(_) => break,
+        match coordinator.renew(grant.index, grant.token).await {
+            Ok(Some(left)) if term.renew(asked + left) => {}
+            Ok(_) => break,
+            Err(_) => {}
         }
     }
-    is_over.store(true, Ordering::Release);
+    *term.0.lock() = None;
 }

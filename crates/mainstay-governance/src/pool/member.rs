@@ -43,6 +43,8 @@ pub struct PoolMember<R: Resource> {
     retired: Option<u64>,
     /// Tokens of leases up to this one are over. Not known before the first lease after an activation.
     leases_over: Option<u64>,
+    /// The lease that has had jobs done by the open resource, and may have left something in it.
+    used_by: Option<u64>,
     /// When it is opened again by a timer that was set.
     planned: Option<Instant>,
     ctx: Context,
@@ -119,6 +121,7 @@ impl<R: Resource> PoolMember<R> {
         let Place { pool, index, .. } = self.place()?;
         let holder = Holder::actor(Names::<R>::MEMBER, self.ctx.id());
         let opening = Opening::of_member(pool, *index, *self.fence).held_by(holder).in_life(*self.life);
+        self.used_by = None;
         let opened = self.holding.open(&self.resource, opening, &self.settings).await;
         opened.inspect_err(|error| self.counter.hear(error))
     }
@@ -161,6 +164,14 @@ impl<R: Resource> PoolMember<R> {
         // Who comes with a later one is the holder now.
         self.leases_over = Some(over.max(token.saturating_sub(1)));
         Ok(token > over)
+    }
+
+    /// Lets nothing of another lease be found by the next one.
+    async fn reset_unless_used_by(&mut self, token: Option<u64>) {
+        if self.used_by.is_some_and(|used_by| Some(used_by) != token) {
+            self.holding.reset(&self.resource, &self.settings).await;
+            self.used_by = None;
+        }
     }
 
     /// Asks whether a token is that of its lease.
@@ -249,10 +260,16 @@ impl<R: Resource> Member<R> for PoolMember<R> {
         if let Some(refusal) = self.admit_job(ticket).await? {
             return Ok(Ran::Refused(job, refusal));
         }
+        if ticket.opening.is_some_and(|opening| opening != *self.fence || !self.holding.is_open()) {
+            return Ok(Ran::Refused(job, Refusal::Reopened));
+        }
+        self.reset_unless_used_by(ticket.lease).await;
         if let Err(refusal) = self.ensure_open().await {
             self.plan()?;
             return Ok(Ran::Refused(job, refusal));
         }
+        // Before it begins: whatever becomes of it, it may leave something behind.
+        self.used_by = ticket.lease;
         let outcome = self.holding.run(&self.resource, &self.settings, job).await;
         if let Err(error) = &outcome {
             self.counter.hear(error);
@@ -262,7 +279,7 @@ impl<R: Resource> Member<R> for PoolMember<R> {
             false => self.breaker.fail(Instant::now()),
         }
         self.plan()?;
-        outcome.map(|reply| Ran::Done(reply, self.version))
+        outcome.map(|reply| Ran::Done { reply, opening: *self.fence, version: self.version })
     }
 
     async fn retire(&mut self, version: u64) -> Result<()> {
@@ -285,7 +302,11 @@ impl<R: Resource> Member<R> for PoolMember<R> {
     }
 
     async fn revoke(&mut self, token: u64) -> Result<()> {
-        self.leases_over = Some(self.leases_over.unwrap_or(0).max(token));
+        let over = self.leases_over.unwrap_or(0).max(token);
+        self.leases_over = Some(over);
+        if self.used_by.is_some_and(|used_by| used_by <= over) {
+            self.reset_unless_used_by(None).await;
+        }
         Ok(())
     }
 

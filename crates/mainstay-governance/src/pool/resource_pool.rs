@@ -230,10 +230,10 @@ impl<R: Resource> ResourcePool<R> {
             };
             let member = seat.member.with_timeout(left);
             let in_flight = seat.enter();
-            let ran = member.run(Ticket { version: roster.view.version, lease: None }, job).await?;
+            let ran = member.run(Ticket { version: roster.view.version, lease: None, opening: None }, job).await?;
             drop(in_flight);
             let refusal = match ran {
-                Ran::Done(reply, version) => {
+                Ran::Done { reply, version, .. } => {
                     shared.hear(version);
                     return Ok(reply);
                 }
@@ -251,7 +251,7 @@ impl<R: Resource> ResourcePool<R> {
         loop {
             let lease = self.lease_until(deadline).await?;
             match lease.try_run(self.left(deadline, "given a job")?, job).await? {
-                Ran::Done(reply, _) => return Ok(reply),
+                Ran::Done { reply, .. } => return Ok(reply),
                 Ran::Refused(returned, refusal) => {
                     job = returned;
                     lease.give_back(refusal).await;
@@ -343,13 +343,13 @@ impl<R: Resource> Shared<R> {
         })
     }
 
-    /// A lease that was granted.
-    async fn lease(self: &Arc<Self>, grant: Grant, timeout: Duration) -> Result<Lease<R>> {
+    /// A lease that was granted, after it was asked for at this time.
+    async fn lease(self: &Arc<Self>, grant: Grant, asked: Instant, timeout: Duration) -> Result<Lease<R>> {
         match self.seat(grant.index).await {
-            Ok(seat) => Ok(Lease::new(self.clone(), seat, grant, timeout)),
+            Ok(seat) => Ok(Lease::new(self.clone(), seat, grant, asked, timeout)),
             Err(error) => {
                 // If it does not arrive, the lease expires.
-                let _ = self.coordinator.release(grant.token, Duration::ZERO).await;
+                let _ = self.coordinator.release(grant.index, grant.token, Duration::ZERO).await;
                 Err(error)
             }
         }
@@ -365,7 +365,7 @@ impl<R: Resource> Shared<R> {
                 }
             }
             Refusal::Resting { left, cause } => seat.rest(left, cause, Instant::now()),
-            Refusal::LeaseOver => {}
+            Refusal::LeaseOver | Refusal::Reopened => {}
         }
     }
 
@@ -402,7 +402,7 @@ async fn acquire<R: Resource>(
     timeout: Duration,
     mut waiting: oneshot::Sender<Result<Lease<R>>>,
 ) {
-    let applicant = rand::random();
+    let (applicant, asked) = (rand::random(), Instant::now());
     let coordinator = shared.coordinator.with_timeout(left);
     let mut granting = pin!(coordinator.acquire(priority, applicant));
     let granted = tokio::select! {
@@ -418,7 +418,7 @@ async fn acquire<R: Resource>(
         },
     };
     let lease = match granted {
-        Ok(grant) => shared.lease(grant, timeout).await,
+        Ok(grant) => shared.lease(grant, asked, timeout).await,
         Err(error) => Err(error),
     };
     // A lease that nobody takes is given back.

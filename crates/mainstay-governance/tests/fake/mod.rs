@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay::prelude::*;
-use mainstay_governance::owner::{Fence, Opening, OwnerSettings, Resource};
+use mainstay_governance::owner::{Fence, Opening, OwnerSettings, Reset, Resource};
 use mainstay_governance::pool::PoolSettings;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,8 @@ struct Inner {
     left_behind: BTreeMap<String, Option<Instant>>,
     sick: BTreeSet<String>,
     done: Vec<(String, u64)>,
+    /// Whether a handle can be made as new without being closed.
+    is_resettable: bool,
     violations: Vec<String>,
 }
 
@@ -73,6 +75,11 @@ impl World {
             true => inner.sick.insert(key.to_owned()),
             false => inner.sick.remove(key),
         };
+    }
+
+    /// What is open can be made as new without being closed.
+    pub(crate) fn set_resettable(&self) {
+        self.0.lock().is_resettable = true;
     }
 
     pub(crate) fn open(&self) -> Vec<String> {
@@ -139,6 +146,8 @@ pub(crate) struct Real {
     process: u32,
     key: String,
     fence: Fence,
+    /// What was noted since a transaction was begun: it is done when that is committed, and lost with the handle.
+    begun: Option<Vec<u64>>,
 }
 
 impl Drop for Real {
@@ -152,6 +161,10 @@ impl Drop for Real {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Job {
+    /// Begins a transaction.
+    Begin,
+    /// Ends it, and does what was noted in it.
+    Commit,
     /// Notes a number.
     Note(u64),
     /// Notes a number after a while.
@@ -184,7 +197,7 @@ impl Fake {
             inner.left_behind.insert(key, None);
             return Ok(None);
         }
-        Ok(Some(Real { world: self.world.clone(), process: inner.process, key, fence }))
+        Ok(Some(Real { world: self.world.clone(), process: inner.process, key, fence, begun: None }))
     }
 }
 
@@ -204,6 +217,16 @@ impl Resource for Fake {
 
     async fn run(&self, real: &mut Real, job: Job) -> Result<u64> {
         let number = match job {
+            Job::Begin => {
+                real.begun = Some(Vec::new());
+                return Ok(0);
+            }
+            Job::Commit => {
+                let (begun, key) = (real.begun.take(), &real.key);
+                let done = begun.into_iter().flatten().map(|number| (key.clone(), number));
+                self.world.0.lock().done.extend(done);
+                return Ok(0);
+            }
             Job::Note(number) => number,
             Job::Slowly(number, time) => {
                 sleep(time).await;
@@ -219,7 +242,10 @@ impl Resource for Fake {
             return Err(Error::new(ErrorKind::Retry, "the connection was reset"));
         }
         inner.admit(&real.key, real.fence)?;
-        inner.done.push((real.key.clone(), number));
+        match &mut real.begun {
+            Some(begun) => begun.push(number),
+            None => inner.done.push((real.key.clone(), number)),
+        }
         Ok(number)
     }
 
@@ -228,6 +254,14 @@ impl Resource for Fake {
             true => Err(Error::new(ErrorKind::Retry, "it does not answer")),
             false => Ok(()),
         }
+    }
+
+    async fn reset(&self, real: &mut Real) -> Result<Reset> {
+        if !self.world.0.lock().is_resettable {
+            return Ok(Reset::Reopen);
+        }
+        real.begun = None;
+        Ok(Reset::Clean)
     }
 
     async fn close(&self, real: Real) {

@@ -173,19 +173,64 @@ async fn a_lease_that_was_granted_to_one_who_has_gone_away_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_coordinator_that_was_restarted_gives_nobody_what_another_holds_without_telling_the_member() {
+async fn a_lease_goes_on_when_the_coordinator_was_restarted() {
     let world = World::default();
     let (node, pool) = start_pool(&world, leased(1)).await;
     let lease = pool.lease().await.unwrap();
+    lease.run(Job::Begin).await.unwrap();
     lease.run(Job::Note(1)).await.unwrap();
-    node.deactivate_actor::<PoolCoordinator<Fake>>("db").await.unwrap();
-    pool.run(Job::Note(2)).await.unwrap();
-    let error = lease.run(Job::Note(3)).await.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Retry);
-    assert!(error.to_string().contains("is over"), "{error}");
-    sleep(LONG).await;
-    assert!(!lease.is_held());
-    assert_eq!(world.numbers(), [1, 2]);
+    for _ in 0..3 {
+        node.deactivate_actor::<PoolCoordinator<Fake>>("db").await.unwrap();
+        let error = pool.with_timeout(LONG * 3).run(Job::Note(2)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Timeout, "{error:?}");
+        assert!(lease.is_held());
+        lease.run(Job::Note(3)).await.unwrap();
+    }
+    lease.run(Job::Commit).await.unwrap();
+    drop(lease);
+    pool.run(Job::Note(4)).await.unwrap();
+    assert_eq!(world.numbers(), [1, 3, 3, 3, 4]);
+    world.assert_sane();
+}
+
+#[tokio::test]
+async fn what_a_holder_has_begun_is_not_found_by_the_next() {
+    let world = World::default();
+    let (node, pool) = start_pool(&world, leased(1)).await;
+    for (round, is_restarted) in [(0, false), (10, true)] {
+        let first = pool.lease().await.unwrap();
+        first.run(Job::Begin).await.unwrap();
+        first.run(Job::Note(round + 1)).await.unwrap();
+        if is_restarted {
+            node.deactivate_actor::<PoolCoordinator<Fake>>("db").await.unwrap();
+        }
+        drop(first);
+        let second = pool.lease().await.unwrap();
+        second.run(Job::Note(round + 2)).await.unwrap();
+        // Whatever comes later, it is not undone with what the first has left.
+        second.run(Job::Break).await.unwrap_err();
+        drop(second);
+        pool.run(Job::Note(round + 3)).await.unwrap();
+    }
+    assert_eq!(world.numbers(), [2, 3, 12, 13]);
+    world.assert_sane();
+}
+
+#[tokio::test]
+async fn a_resource_that_can_be_reset_stays_open_from_lease_to_lease() {
+    let world = World::default();
+    world.set_resettable();
+    let (_node, pool) = start_pool(&world, leased(1)).await;
+    for number in 0..5 {
+        let lease = pool.lease().await.unwrap();
+        lease.run(Job::Begin).await.unwrap();
+        lease.run(Job::Note(100 + number)).await.unwrap();
+        drop(lease);
+        pool.run(Job::Note(number)).await.unwrap();
+    }
+    assert_eq!(world.tokens("db/0").len(), 1);
+    assert_eq!(world.numbers(), [0, 1, 2, 3, 4]);
+    world.assert_sane();
 }
 
 #[tokio::test]
@@ -193,11 +238,28 @@ async fn a_member_that_was_restarted_asks_whose_lease_it_is() {
     let world = World::default();
     let (node, pool) = start_pool(&world, leased(1)).await;
     let lease = pool.lease().await.unwrap();
+    node.deactivate_actor::<PoolMember<Fake>>("db/0").await.unwrap();
+    lease.run(Job::Note(1)).await.unwrap();
+    assert_eq!(world.numbers(), [1]);
+    world.assert_sane();
+}
+
+#[tokio::test]
+async fn a_lease_whose_resource_was_closed_in_between_says_so_instead_of_going_on_elsewhere() {
+    let world = World::default();
+    let (node, pool) = start_pool(&world, leased(1)).await;
+    let lease = pool.lease().await.unwrap();
+    lease.run(Job::Begin).await.unwrap();
     lease.run(Job::Note(1)).await.unwrap();
     node.deactivate_actor::<PoolMember<Fake>>("db/0").await.unwrap();
-    lease.run(Job::Note(2)).await.unwrap();
-    assert_eq!(world.numbers(), [1, 2]);
-    world.assert_sane();
+    for job in [Job::Note(2), Job::Commit] {
+        let error = lease.run(job).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Retry);
+        assert!(error.to_string().contains("was closed since the last job of this lease"), "{error}");
+    }
+    drop(lease);
+    pool.run(Job::Note(3)).await.unwrap();
+    assert_eq!(world.numbers(), [3]);
 }
 
 #[tokio::test]
@@ -240,6 +302,7 @@ async fn a_holder_that_does_not_let_go_cannot_keep_a_member_from_going() {
 #[tokio::test]
 async fn leases_go_to_members_that_work() {
     let world = World::default();
+    world.set_resettable();
     let (node, pool) = start_pool(&world, leased(2)).await;
     world.fail_openings(1);
     for number in 0..20 {

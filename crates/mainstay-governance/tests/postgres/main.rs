@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "these are tests of applications, which use tokio as it is")]
 
+mod leases;
 mod proof;
 mod server;
 mod shared;

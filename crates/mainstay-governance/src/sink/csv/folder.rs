@@ -10,7 +10,7 @@ use super::series::{CsvMark, files};
 use super::settings::CsvSettings;
 use super::sink::CsvSink;
 use crate::batch::durable::{DurableSettings, DurableWriter, Numbered};
-use crate::owner::{Opening, Resource};
+use crate::owner::{Opening, Reset, Resource};
 
 /// A type of rows that actors own files of.
 pub trait CsvRow: Serialize + DeserializeOwned + Clone + Send + Sync + 'static {
@@ -109,6 +109,11 @@ impl<T: CsvRow> Resource for CsvFolder<T> {
 
     async fn check(&self, sink: &mut CsvSink<T>) -> Result<()> {
         sink.end().await.map(drop)
+    }
+
+    /// A batch leaves nothing behind but its rows.
+    async fn reset(&self, _: &mut CsvSink<T>) -> Result<Reset> {
+        Ok(Reset::Clean)
     }
 }
 

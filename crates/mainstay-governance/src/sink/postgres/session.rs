@@ -26,6 +26,11 @@ const NOTICE_WHEN_WE_ARE_GONE: &str = "SELECT set_config(s.name, wanted.value, f
     ('client_connection_check_interval', '1s'), ('tcp_keepalives_idle', '30'), ('tcp_keepalives_interval', '10'), \
     ('tcp_keepalives_count', '3')) wanted (name, value) USING (name) WHERE s.source = 'default'";
 
+/// Everything that a session can have that was not there when it was opened, but for the statements that it has prepared:
+/// `DISCARD ALL` would take those as well.
+const RESET: &str = "ROLLBACK; CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
+    SELECT pg_advisory_unlock_all(); DISCARD PLANS; DISCARD TEMP; DISCARD SEQUENCES";
+
 /// An open connection to a table, with a fencing token.
 pub struct PostgresSession {
     link: Link,
@@ -123,6 +128,18 @@ impl PostgresSession {
     /// Says whether the server answers, and whether the token is still the highest.
     pub(super) async fn check(&self) -> Result<()> {
         self.link.drive(self.is_the_highest()).await
+    }
+
+    /// Makes the session as it was when it was opened.
+    pub(super) async fn reset(&self) -> Result<()> {
+        let failed = |cause| self.failure(cause, Certainty::Repeatable);
+        let client = &self.link.client;
+        self.link
+            .drive(async {
+                client.batch_execute(RESET).await.map_err(failed)?;
+                client.batch_execute(NOTICE_WHEN_WE_ARE_GONE).await.map_err(failed)
+            })
+            .await
     }
 
     /// Ends the session, and returns when the server has let go of it.

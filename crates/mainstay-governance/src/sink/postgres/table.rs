@@ -12,7 +12,7 @@ use super::failure::ends_session;
 use super::link::Place;
 use super::statements::{Names, list, quoted};
 use super::{PostgresSession, Row};
-use crate::owner::{Opening, OwnerSettings, Resource};
+use crate::owner::{Opening, OwnerSettings, Reset, Resource};
 use crate::pool::PoolSettings;
 
 /// Where the fencing tokens of all openings are kept unless told otherwise.
@@ -142,6 +142,10 @@ impl<R: Row> Resource for PostgresTable<R> {
 
     async fn check(&self, session: &mut PostgresSession) -> Result<()> {
         session.check().await
+    }
+
+    async fn reset(&self, session: &mut PostgresSession) -> Result<Reset> {
+        session.reset().await.map(|()| Reset::Clean)
     }
 
     async fn close(&self, session: PostgresSession) {
