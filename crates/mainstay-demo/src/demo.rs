@@ -140,7 +140,7 @@ async fn try_start(folder: &Path) -> Result<Node> {
 }
 
 /// Has everything written that was taken, however long that takes: it says what is in the way, and ends when somebody who has
-/// seen that asks for it.
+/// seen that asks for it, or when what is in the way does not pass by itself.
 async fn flush(writers: &[(String, EventWriterRef)], output: &Output) -> Result<()> {
     let mut told = None;
     for (_, writer) in writers {
@@ -161,13 +161,10 @@ async fn flush(writers: &[(String, EventWriterRef)], output: &Output) -> Result<
                 Some(Err(error)) => return Err(error),
                 None => {}
             }
-            let Written { waiting, trouble, .. } = told_trouble(writers, &mut told, output).await?;
-            if let Some(trouble) = trouble.filter(|_| is_stopped) {
-                let text = format!(
-                    "{waiting} events are acknowledged and not in the files yet, because a writer cannot write: {trouble}; \
-                     they are stored, and written by the next start that can"
-                );
-                return Err(Error::new(ErrorKind::Retry, text));
+            let written = told_trouble(writers, &mut told, output).await?;
+            written.refuse_stuck()?;
+            if let Some(trouble) = written.trouble.as_ref().filter(|_| is_stopped) {
+                return Err(written.unwritten(ErrorKind::Retry, trouble));
             }
         }
     }

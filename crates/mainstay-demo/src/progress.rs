@@ -33,6 +33,8 @@ pub struct Written {
     pub waiting: u64,
     /// Which writer cannot write, and what keeps it from doing so.
     pub trouble: Option<String>,
+    /// The same if that does not pass by itself, such as a file that is damaged.
+    pub stuck: Option<String>,
 }
 
 impl Written {
@@ -47,7 +49,11 @@ impl Written {
             written.events += status.next - status.waiting;
             written.batches += status.batches;
             written.waiting += status.waiting;
-            written.trouble = written.trouble.or(status.last_error.map(|error| format!("{id}: {error}")));
+            let trouble = status.last_error.map(|error| format!("{id}: {error}"));
+            if status.is_stuck {
+                written.stuck = written.stuck.or_else(|| trouble.clone());
+            }
+            written.trouble = written.trouble.or(trouble);
         }
         Ok(written)
     }
@@ -60,6 +66,27 @@ impl Written {
     /// How many events a batch has.
     pub fn per_batch(&self) -> u64 {
         self.events / self.batches.max(1)
+    }
+
+    /// An error if a writer waits for something that it would wait for for ever.
+    ///
+    /// # Errors
+    /// `Fatal`, with what that is and what to do.
+    pub fn refuse_stuck(&self) -> Result<()> {
+        match &self.stuck {
+            Some(stuck) => Err(self.unwritten(ErrorKind::Fatal, stuck)),
+            None => Ok(()),
+        }
+    }
+
+    /// What is said of events that are not in the files when it ends.
+    pub fn unwritten(&self, kind: ErrorKind, trouble: &str) -> Error {
+        let text = format!(
+            "{} events are acknowledged and not in the files yet, because a writer cannot write: {trouble}; they are stored, \
+             and written by the next start that can",
+            self.waiting
+        );
+        Error::new(kind, text)
     }
 
     /// Says what keeps a writer from writing, if that is another than was said before.
@@ -108,6 +135,7 @@ impl<'a> Progress<'a> {
             printed = Instant::now();
             let written = Written::ask(writers).await?.since(before);
             written.tell_trouble(&mut told, self.output);
+            written.refuse_stuck()?;
             let line = line(traffic, &written);
             match bar {
                 Some(bar) => {

@@ -84,6 +84,60 @@ fn writers_that_cannot_write_are_reported_and_do_not_keep_the_demo_from_ending()
     assert!(output.status.success() && said.contains("PROVED"), "{said}{}", stderr(&output));
 }
 
+/// Waits for the end of a process that is to end by itself.
+fn ends(mut child: Child) -> Output {
+    let begun = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if begun.elapsed() > STUCK {
+            child.kill().unwrap();
+            panic!("it does not end: {:?}", child.wait_with_output());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.wait_with_output().unwrap()
+}
+
+#[test]
+fn a_file_that_is_damaged_is_named_and_ends_the_demo_instead_of_being_tried_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let stems = RESOURCES.iter().flat_map(|resource| KINDS.map(|kind| format!("{resource}/{}", file_stem(kind))));
+    let stems: Vec<PathBuf> = stems.map(|stem| folder.join("csv").join(stem)).collect();
+    let of = |end: &str| -> Vec<PathBuf> {
+        stems.iter().map(|stem| PathBuf::from(format!("{}{end}", stem.display()))).collect()
+    };
+    // Events that wait, because there are folders where the writers have a file each.
+    of("-owner.fence").iter().for_each(|path| std::fs::create_dir_all(path).unwrap());
+    let mut child = demo(folder, 1_000_000).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap());
+    read_until(&mut lines, "a writer cannot write, and tries again: ");
+    let begun = Instant::now();
+    while acknowledged(folder) < 100 {
+        assert!(begun.elapsed() < STUCK);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    interrupt(&child);
+    assert_eq!(end(child, lines).status.code(), Some(1));
+    of("-owner.fence").iter().for_each(|path| std::fs::remove_dir(path).unwrap());
+
+    let damaged = "id,user,kind,amount,note\n0,user\"000,click,1,\n";
+    of("-000001.csv").iter().for_each(|path| std::fs::write(path, damaged).unwrap());
+    let output = ends(demo(folder, 10).spawn().unwrap());
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in ["are acknowledged and not in the files yet", "-000001.csv is damaged at byte 31", "move the file away"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    for path in of("-000001.csv") {
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), damaged, "nothing was cut off");
+        std::fs::remove_file(path).unwrap();
+    }
+    let output = ends(demo(folder, 10).spawn().unwrap());
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("PROVED"), "{said}{}", stderr(&output));
+}
+
 #[test]
 fn asked_twice_to_stop_it_ends_at_once() {
     let folder = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(clippy::disallowed_methods, reason = "an application's tasks and clock are tokio's")]
 
+mod damage;
 mod durable;
 mod holders;
 mod in_actors;

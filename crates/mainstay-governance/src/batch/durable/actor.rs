@@ -50,6 +50,7 @@ pub struct DurableBatch<W: DurableWriter> {
     hurry: u64,
     failures: u32,
     last_error: Option<String>,
+    is_stuck: bool,
     /// Before which a write that failed is not tried again.
     rests_until: Option<Instant>,
     /// How long the reminder waits, as far as this activation has set it.
@@ -206,6 +207,7 @@ impl<W: DurableWriter> DurableBatch<W> {
                 self.rests_until = None;
                 self.failures = 0;
                 self.last_error = None;
+                self.is_stuck = false;
                 self.remove(&items, bytes, None)?;
                 self.window = self.window.saturating_mul(2).clamp(1, self.settings.items_max);
             }
@@ -271,6 +273,7 @@ impl<W: DurableWriter> DurableBatch<W> {
     fn rest(&mut self, error: &Error) -> Result<()> {
         self.failures = self.failures.saturating_add(1);
         self.last_error = Some(shortened(error));
+        self.is_stuck = matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::Fatal | ErrorKind::UnknownVersion);
         let wait = self.settings.retry.backoff(self.failures);
         let (failures, wait_ms) = (self.failures, wait.as_millis() as u64);
         tracing::warn!(line = W::NAME, id = %self.ctx.id(), failures, wait_ms, ?error, "a batch was not written");
@@ -398,6 +401,7 @@ impl<W: DurableWriter> DurableQueue<W> for DurableBatch<W> {
             dead_letters: self.dead.len() as u64,
             failures: self.failures,
             last_error: self.last_error.clone(),
+            is_stuck: self.is_stuck,
         })
     }
 

@@ -57,4 +57,7 @@ pub struct DurableStatus {
     pub failures: u32,
     /// What the last of them said.
     pub last_error: Option<String>,
+    /// True if what it said does not pass by itself (`Corrupt`, `Fatal` and their kind), such as a file that is damaged:
+    /// somebody has to see to it. The line tries again all the same, and goes on when that was done.
+    pub is_stuck: bool,
 }

@@ -26,6 +26,25 @@ pub(super) fn unopened(doing: &str, path: &Path, error: io::Error) -> Error {
     }
 }
 
+/// A file that has less than was acknowledged.
+pub(super) fn shortened(path: &Path, bytes: u64, known: u64) -> Error {
+    Error::corrupt(format!(
+        "{} has {bytes} bytes, and {known} were on record: rows are missing that were acknowledged; restore the file, or move \
+         it away to go on with the next one",
+        path.display()
+    ))
+}
+
+/// A file that has something else than was written to it.
+pub(super) fn damaged(path: &Path, place: u64) -> Error {
+    Error::corrupt(format!(
+        "{} is damaged at byte {place}, in or before rows that may have been acknowledged: nothing was cut off, and nothing \
+         is written to it; restore the file, or mend the record there without changing its length, or move the file away to \
+         go on with the next one",
+        path.display()
+    ))
+}
+
 fn text(doing: &str, path: &Path) -> String {
     format!("cannot {doing} {}", path.display())
 }

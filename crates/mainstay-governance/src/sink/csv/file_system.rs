@@ -8,7 +8,7 @@ mod os;
 
 use std::ffi::OsString;
 use std::fs::TryLockError;
-use std::io::{self, Read};
+use std::io;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -79,17 +79,3 @@ pub(super) struct FileFacts {
 /// Which file it is, whatever its name: two with the same are one. Nothing where the system does not say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity(pub(super) Option<(u64, u64)>);
-
-/// A file, read from a place on.
-pub(super) struct ReadFrom<'a, F> {
-    pub(super) file: &'a F,
-    pub(super) place: u64,
-}
-
-impl<F: OpenFile> Read for ReadFrom<'_, F> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let length = self.file.read_at(bytes, self.place)?;
-        self.place += length as u64;
-        Ok(length)
-    }
-}

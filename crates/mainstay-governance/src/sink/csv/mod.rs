@@ -34,8 +34,9 @@
 //!
 //! - **Quoting** and numbers are those of the `csv` crate, whatever the language of the machine. The header is written once
 //!   per file, from the names of the fields.
-//! - **Appends.** Nothing that was written is ever truncated. What a crash has left behind the last whole record is cut off
-//!   when the file is opened, and a warning says so.
+//! - **Appends.** Nothing that was acknowledged is ever cut off. What a crash has left behind the last whole record is, before
+//!   the next batch is written; it is kept in a file beside the rows that ends in `.cut`, and a warning names it. A file that is
+//!   damaged is an error (`Corrupt`) that says where and what to do, and nothing is written to it.
 //! - **Durable.** A batch counts as written after `fdatasync`. A batch that fails leaves nothing behind.
 //! - **Names.** Any key makes a safe name: [`file_stem`].
 //! - **Rotation** by bytes, rows and time, and when the columns change: [`CsvRotation`]. A batch is never torn apart.
@@ -48,6 +49,7 @@
 //!   [`write_time_max`](crate::batch::BatchSettings::write_time_max), and
 //!   [`job_time_max`](crate::owner::OwnerSettings::job_time_max) of an owner does not count.
 
+mod aside;
 mod encode;
 mod error;
 mod file_system;

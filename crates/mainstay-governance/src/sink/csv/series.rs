@@ -4,8 +4,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use mainstay::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use super::error::{failed, unopened};
-use super::file_system::{FileSystem, Identity, OpenFile as _, OsFileSystem, ReadFrom};
+use super::aside::set_aside;
+use super::error::{damaged, failed, shortened, unopened};
+use super::file_system::{FileSystem, Identity, OpenFile as _, OsFileSystem};
 use super::name::file_stem;
 use super::scan::scan;
 use super::settings::CsvSettings;
@@ -15,8 +16,9 @@ use crate::owner::{Claim, Opening};
 /// The largest number of a file. Whatever has a larger one in its name is not of a series.
 const FILE_NUMBER_MAX: u32 = 999_999_999;
 
-/// After how many bytes it is noted again how far a file is whole: no more than that has to be read when it is opened.
-const NOTED_EVERY_BYTES: u64 = 1 << 20;
+/// How much of what was acknowledged is read at least when a file is opened, if it has as much, and half of what is read at
+/// most.
+const CHECKED_BYTES: u64 = 1 << 20;
 
 /// A place in a series of files: everything before it was written.
 ///
@@ -65,13 +67,23 @@ struct Current<F: FileSystem> {
     number: u32,
     length: u64,
     rows: u64,
-    /// How far it was noted to be whole, if that is known.
-    noted: Option<u64>,
+    /// What is behind that.
+    tail: Tail,
+    /// From where on it is read when it is opened next, and from where on when enough is behind that.
+    bases: [u64; 2],
     begun: SystemTime,
     /// Its first line, once it is known.
     header: Option<Vec<u8>>,
     /// True after a batch that failed and could not be cut off either: nothing is to be believed that is behind the length.
     is_in_doubt: bool,
+}
+
+/// What a file has behind its last whole record.
+#[derive(Debug, Clone, Copy, Default)]
+struct Tail {
+    bytes: u64,
+    /// Where it is neither a record nor the beginning of one: then nobody knows whether it was acknowledged.
+    damage: Option<u64>,
 }
 
 /// What is to be appended.
@@ -97,8 +109,12 @@ impl<F: FileSystem> Series<F> {
         system.create_folder(folder).map_err(|error| unopened("create the folder", folder, error))?;
         let mut sidecar = Sidecar::open(system.clone(), folder.join(format!("{stem}-owner.fence")))?;
         let mut locked = sidecar.lock(settings.lock_time_max)?;
-        locked.examine(&claim)?;
+        let newest = locked.examine(&claim)?;
         let current = Current::find(&place, &mut locked)?;
+        if !newest.goes_on(&claim) {
+            // Whoever begins a life takes what is there for acknowledged, and has to know what that is.
+            current.refuse_damage()?;
+        }
         locked.admit(&claim, current.mark())?;
         place.sync_folder()?;
         drop(locked);
@@ -111,24 +127,29 @@ impl<F: FileSystem> Series<F> {
         let mut locked = sidecar.lock(place.settings.lock_time_max)?;
         locked.check(claim)?;
         current.refresh(place, &mut locked)?;
+        current.refuse_damage()?;
         Ok(current.mark())
     }
 
     /// Appends rows, durably, or leaves the files as they were. With a mark, what is behind it is removed first: it was
     /// written by somebody who did not live to know. But what was there before this life of the writer began, stays: another may
-    /// have known.
+    /// have known. Without a mark, a record that was torn is removed. Whatever is removed is set aside before.
     ///
     /// # Errors
-    /// `NotPrimary` if a newer writer has opened the files; `Corrupt` if they do not reach to the mark; what keeps them from
-    /// being written.
+    /// `NotPrimary` if a newer writer has opened the files; `Corrupt` if they do not reach to the mark, or are damaged before it;
+    /// what keeps them from being written.
     pub(super) fn append(&mut self, rows: &Rows, after: Option<CsvMark>) -> Result<CsvMark> {
         let Self { place, claim, sidecar, current } = self;
         let mut locked = sidecar.lock(place.settings.lock_time_max)?;
         let floor = locked.check(claim)?;
         let after = after.map(|mark| mark.not_before(floor));
         current.refresh(place, &mut locked)?;
-        if let Some(mark) = after.filter(|mark| *mark != current.mark()) {
-            *current = current.cut_back(place, mark, &mut locked)?;
+        match after {
+            Some(mark) if mark != current.mark() || current.tail.bytes > 0 => {
+                *current = current.cut_back(place, mark, &mut locked)?;
+            }
+            Some(_) => {}
+            None => current.cut_tail(place)?,
         }
         if rows.count == 0 {
             return Ok(current.mark());
@@ -141,7 +162,10 @@ impl<F: FileSystem> Series<F> {
             Ok(()) => {
                 // The rows are written, whatever becomes of the note.
                 if let Err(error) = current.note(&mut locked) {
-                    tracing::warn!(?error, "the length of a CSV file could not be noted: it will take longer to open");
+                    tracing::warn!(
+                        ?error,
+                        "the length of a CSV file could not be noted: more of it is read when it is opened"
+                    );
                 }
                 Ok(current.mark())
             }
@@ -169,13 +193,14 @@ impl<F: FileSystem> Current<F> {
             // What is behind it is of a batch that was not acknowledged, and perhaps not on the disk, whatever can be read.
             self.truncate(self.length, self.rows).map_err(|error| failed("cut", &self.path, error))?;
             self.is_in_doubt = false;
-        } else if found.is_none_or(|facts| facts.length != self.length) {
+        } else if self.tail.damage.is_some() || found.is_none_or(|facts| facts.length != self.length + self.tail.bytes)
+        {
             *self = Self::find(place, locked)?;
         }
         Ok(())
     }
 
-    /// The last file of a series, cut to its last whole record; the first one if there is none.
+    /// The last file of a series; the first one if there is none.
     fn find(place: &Place<F>, locked: &mut Locked<'_, F>) -> Result<Self> {
         let hint = locked.hint()?;
         let number = match (place.last_number()?, hint) {
@@ -185,15 +210,14 @@ impl<F: FileSystem> Current<F> {
             }
             (last, hint) => last.or(hint.map(|hint| hint.number)).unwrap_or(1),
         };
-        let found = Self::open(place, number, hint.filter(|hint| hint.number == number))?;
-        if hint.is_some_and(|hint| hint.number == number && hint.length > found.length) {
-            // Somebody has made the file shorter. What is appended now must not be taken for what was noted then.
-            locked.set_hint_synced(found.hint())?;
-        }
-        Ok(found)
+        Self::open(place, number, hint.filter(|hint| hint.number == number))
     }
 
-    /// The file of a number, cut to its last whole record; a new one if there is none.
+    /// The file of a number; a new one if there is none. Of what is known to have been acknowledged the end is read, to find
+    /// damage, and what comes after it.
+    ///
+    /// # Errors
+    /// `Corrupt` if it has less than is known, or something else.
     fn open(place: &Place<F>, number: u32, hint: Option<Hint>) -> Result<Self> {
         let path = place.path(number);
         let file = place.system.open(&path).map_err(|error| failed("open", &path, error))?;
@@ -203,41 +227,98 @@ impl<F: FileSystem> Current<F> {
             // It was made just now, perhaps: rows that are acknowledged must not be lost with its name.
             place.sync_folder()?;
         }
-        // What was whole once, still is: only what came after is to be read. A file that is shorter was changed by others.
-        let known = hint.filter(|hint| hint.length <= facts.length);
-        let from = known.map_or(0, |hint| hint.length);
-        let scanned = scan(ReadFrom { file: &file, place: from }).map_err(unread)?;
-        let (length, torn) = (from + scanned.whole_bytes, scanned.bytes - scanned.whole_bytes);
-        if torn > 0 {
-            tracing::warn!(
-                file = %path.display(),
-                length,
-                torn,
-                "the last record of a file was torn by a crash and is cut off: it was not acknowledged"
-            );
-            file.set_length(length).and_then(|()| file.sync()).map_err(|error| failed("cut", &path, error))?;
+        let scan = |from, to| scan(from, to, |bytes, at| file.read_at(bytes, at)).map_err(unread);
+        let (base, from) = hint.map_or((0, 0), |hint| (hint.base.min(hint.length), hint.length));
+        if facts.length < from {
+            return Err(shortened(&path, facts.length, from));
         }
+        let checked = scan(base, from)?;
+        if checked.offence.is_some() || checked.whole < from {
+            return Err(damaged(&path, checked.offence.unwrap_or(checked.whole)));
+        }
+        let scanned = scan(from, facts.length)?;
+        let length = scanned.whole;
+        let tail = Tail { bytes: facts.length - length, damage: scanned.offence.filter(|_| length < facts.length) };
         let clock = place.settings.clock;
-        let begun = known.map(|hint| UNIX_EPOCH + Duration::from_millis(hint.begun_ms));
+        let begun = hint.map(|hint| UNIX_EPOCH + Duration::from_millis(hint.begun_ms));
         let begun = begun.or(facts.modified).unwrap_or_else(clock);
         let begun = if length == 0 { clock() } else { begun };
-        let rows = known.map_or_else(
+        let rows = hint.map_or_else(
             || scanned.records.saturating_sub(u64::from(place.settings.has_header)),
             |hint| hint.rows + scanned.records,
         );
-        let (identity, noted) = (facts.identity, known.map(|hint| hint.length));
-        Ok(Self { file, path, identity, number, length, rows, noted, begun, header: None, is_in_doubt: false })
+        // What others have written is not held against the rules of this writer.
+        let bases = if hint.is_some() { [base, from] } else { [length; 2] };
+        let identity = facts.identity;
+        Ok(Self { file, path, identity, number, length, rows, tail, bases, begun, header: None, is_in_doubt: false })
+    }
+
+    /// Says that it cannot be told what was acknowledged, if it cannot.
+    fn refuse_damage(&self) -> Result<()> {
+        match self.tail.damage {
+            Some(place) => Err(damaged(&self.path, place)),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes a record that was torn.
+    fn cut_tail(&mut self, place: &Place<F>) -> Result<()> {
+        self.refuse_damage()?;
+        if self.tail.bytes > 0 {
+            self.cut(place, self.length, self.rows)?;
+        }
+        Ok(())
+    }
+
+    /// Removes what is behind a place, after it was set aside.
+    fn cut(&mut self, place: &Place<F>, length: u64, rows: u64) -> Result<()> {
+        set_aside(&place.system, &self.path, &self.file, length)?;
+        self.truncate(length, rows).map_err(|error| failed("cut", &self.path, error))
     }
 
     /// Goes back to a mark: removes files after its own, and what its own has after it.
     fn cut_back(&self, place: &Place<F>, mark: CsvMark, locked: &mut Locked<'_, F>) -> Result<Self> {
+        let path = place.path(mark.file);
+        let is_gone = mark.file > self.number || place.system.facts(&path).is_err();
+        let mut at_mark = None;
+        if !is_gone {
+            let noted = locked.hint()?.filter(|hint| hint.number == mark.file);
+            let base = noted.map(|hint| hint.base).filter(|base| *base <= mark.length).unwrap_or_default();
+            let begun_ms = noted.map(|hint| hint.begun_ms);
+            let CsvMark { file: number, length, rows } = mark;
+            let hint = Hint { number, base, length, rows, begun_ms: begun_ms.unwrap_or_default() };
+            let mut open = Self::open(place, number, Some(hint))?;
+            if begun_ms.is_none() {
+                open.begun = place.system.facts(&path).ok().and_then(|facts| facts.modified).unwrap_or(open.begun);
+            }
+            // Before anything is cut: a place that was noted must be the end of a record, whatever is written there next.
+            locked.set_hint_synced(Hint { length, rows, ..open.hint() })?;
+            at_mark = Some(open);
+        }
+        self.remove_after(place, mark.file)?;
+        let Some(mut open) = at_mark else {
+            // Somebody has taken the file away. What comes next goes behind it.
+            tracing::warn!(file = %path.display(), "a file is gone, and the next one begins");
+            return Self::open(place, place.next_number(mark.file)?, None);
+        };
+        if open.length + open.tail.bytes > mark.length {
+            open.cut(place, mark.length, mark.rows)?;
+        }
+        open.rows = mark.rows;
+        Ok(open)
+    }
+
+    /// Removes the files after one, up to this one, after they were set aside.
+    fn remove_after(&self, place: &Place<F>, file: u32) -> Result<()> {
         let mut later = place.numbers()?;
-        later.retain(|number| *number > mark.file && *number <= self.number);
+        later.retain(|number| *number > file && *number <= self.number);
         later.sort_unstable();
         for number in &later {
             let path = place.path(*number);
+            let open = place.system.open(&path).map_err(|error| failed("open", &path, error))?;
+            set_aside(&place.system, &path, &open, 0)?;
             match place.system.remove(&path) {
-                Ok(()) => tracing::warn!(file = %path.display(), "a file that was not acknowledged is removed"),
+                Ok(()) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failed("remove", &path, error)),
             }
@@ -246,36 +327,7 @@ impl<F: FileSystem> Current<F> {
             // One that came back after a crash would be taken for the last one.
             place.sync_folder()?;
         }
-        let path = place.path(mark.file);
-        if mark.file > self.number || place.system.facts(&path).is_err() {
-            // Somebody has taken the file away. What comes next goes behind it.
-            tracing::warn!(file = %path.display(), "a file is gone, and the next one begins");
-            return Self::open(place, place.next_number(mark.file)?, None);
-        }
-        let mut open = Self::open(place, mark.file, None)?;
-        if open.length < mark.length {
-            return Err(Error::corrupt(format!(
-                "{} has {} bytes, and {} were on record: rows are missing that were acknowledged; restore the file, or move \
-                 it away to go on with the next one",
-                path.display(),
-                open.length,
-                mark.length
-            )));
-        }
-        if open.length > mark.length {
-            let (length, removed) = (mark.length, open.length - mark.length);
-            tracing::warn!(file = %path.display(), length, removed, "rows that were not acknowledged are cut off");
-            // Before it is cut: a place that was noted must be the end of a record, whatever is written there next.
-            locked.set_hint_synced(Hint {
-                number: mark.file,
-                length,
-                rows: mark.rows,
-                begun_ms: open.hint().begun_ms,
-            })?;
-            open.truncate(mark.length, mark.rows).map_err(|error| failed("cut", &path, error))?;
-        }
-        open.rows = mark.rows;
-        Ok(open)
+        Ok(())
     }
 
     /// True if the next batch belongs into the next file.
@@ -322,19 +374,20 @@ impl<F: FileSystem> Current<F> {
         Ok(())
     }
 
-    /// Notes how far it is whole, if that was not done for a while.
+    /// Notes how far it is whole.
     fn note(&mut self, locked: &mut Locked<'_, F>) -> Result<()> {
-        if self.noted.is_none_or(|noted| self.length.saturating_sub(noted) >= NOTED_EVERY_BYTES) {
-            locked.set_hint(self.hint())?;
-            self.noted = Some(self.length);
+        let [_, next] = self.bases;
+        if self.length.saturating_sub(next) >= CHECKED_BYTES {
+            self.bases = [next, self.length];
         }
-        Ok(())
+        locked.set_hint(self.hint())
     }
 
     fn truncate(&mut self, length: u64, rows: u64) -> std::io::Result<()> {
         self.file.set_length(length)?;
         self.file.sync()?;
-        (self.length, self.rows) = (length, rows);
+        (self.length, self.rows, self.tail) = (length, rows, Tail::default());
+        self.bases = self.bases.map(|base| base.min(length));
         Ok(())
     }
 
@@ -344,7 +397,7 @@ impl<F: FileSystem> Current<F> {
 
     fn hint(&self) -> Hint {
         let begun_ms = self.begun.duration_since(UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
-        Hint { number: self.number, length: self.length, rows: self.rows, begun_ms }
+        Hint { number: self.number, base: self.bases[0], length: self.length, rows: self.rows, begun_ms }
     }
 }
 

@@ -19,8 +19,8 @@ const SECTORS: usize = 3;
 /// What the records begin with.
 const MAGIC: &[u8; 4] = b"MSCS";
 
-/// The version of the note.
-const HINT_VERSION: u8 = 1;
+/// The version of the note. The first did not say from where on a file is read when it is opened.
+const HINT_VERSION: u8 = 2;
 
 /// How often is looked whether another process has let go of the lock.
 const LOCK_POLL: Duration = Duration::from_millis(2);
@@ -37,10 +37,12 @@ pub(super) struct Sidecar<F: FileSystem> {
     identity: Identity,
 }
 
-/// How far a file was whole at some time. It saves reading the file, and may be old or missing.
+/// How far a file was whole at some time, and acknowledged. It saves reading the file, and may be old or missing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hint {
     pub(super) number: u32,
+    /// The end of a record, from which on the file is read when it is opened, to find damage.
+    pub(super) base: u64,
     pub(super) length: u64,
     pub(super) rows: u64,
     /// When the file was begun, in milliseconds since 1970.
@@ -161,7 +163,8 @@ impl<F: FileSystem> Locked<'_, F> {
         Ok(decode_hint(self.read()?.sector(2)))
     }
 
-    /// Notes how far the rows are whole. It is not synced: an old one is as good as none.
+    /// Notes how far the rows are whole. It is not synced: if the power fails, an older one says less, and nothing that is
+    /// wrong.
     pub(super) fn set_hint(&mut self, hint: Hint) -> Result<()> {
         self.write(2, &encode_hint(hint))
     }
@@ -242,16 +245,20 @@ pub(super) fn open(sector: &[u8], version: u8, kind: u8, fields: usize) -> Optio
 
 fn encode_hint(hint: Hint) -> Vec<u8> {
     let mut record = begin(HINT_VERSION, 2);
-    for field in [u64::from(hint.number), hint.length, hint.rows, hint.begun_ms] {
+    for field in [u64::from(hint.number), hint.length, hint.rows, hint.begun_ms, hint.base] {
         record.extend_from_slice(&field.to_le_bytes());
     }
     end(record)
 }
 
 fn decode_hint(sector: &[u8]) -> Option<Hint> {
-    let fields = open(sector, HINT_VERSION, 2, 32)?;
-    let file = u32::try_from(number(fields, 0)?).ok()?;
-    Some(Hint { number: file, length: number(fields, 8)?, rows: number(fields, 16)?, begun_ms: number(fields, 24)? })
+    let (fields, is_first) = match open(sector, HINT_VERSION, 2, 40) {
+        Some(fields) => (fields, false),
+        None => (open(sector, 1, 2, 32)?, true),
+    };
+    let (file, length) = (u32::try_from(number(fields, 0)?).ok()?, number(fields, 8)?);
+    let base = if is_first { length } else { number(fields, 32)? };
+    Some(Hint { number: file, base, length, rows: number(fields, 16)?, begun_ms: number(fields, 24)? })
 }
 
 pub(super) fn number(fields: &[u8], at: usize) -> Option<u64> {
@@ -315,7 +322,7 @@ mod tests {
         let mut locked = sidecar.lock(WAIT).unwrap();
         assert_eq!(locked.hint().unwrap(), None);
         locked.admit(&claim(1), END).unwrap();
-        let hint = Hint { number: 3, length: 1 << 40, rows: 77, begun_ms: 5 };
+        let hint = Hint { number: 3, base: 1 << 39, length: 1 << 40, rows: 77, begun_ms: 5 };
         locked.set_hint(hint).unwrap();
         assert_eq!(locked.hint().unwrap(), Some(hint));
         drop(locked);
@@ -323,6 +330,16 @@ mod tests {
         bytes[2 * SECTOR + 10] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
         assert_eq!(sidecar.lock(WAIT).unwrap().hint().unwrap(), None);
+    }
+
+    #[test]
+    fn a_hint_of_the_first_version_is_read() {
+        let mut record = begin(1, 2);
+        for field in [3_u64, 1 << 40, 77, 5] {
+            record.extend_from_slice(&field.to_le_bytes());
+        }
+        let hint = Hint { number: 3, base: 1 << 40, length: 1 << 40, rows: 77, begun_ms: 5 };
+        assert_eq!(decode_hint(&end(record)), Some(hint));
     }
 
     #[test]

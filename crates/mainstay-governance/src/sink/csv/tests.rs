@@ -75,15 +75,114 @@ async fn what_a_crash_has_torn_is_cut_to_the_last_whole_record() {
             if keeps_sidecar {
                 open(folder, 1).await.append(&events(0..1)).await.unwrap();
             }
+            let noted = fs::metadata(folder.join(FIRST)).map_or(0, |data| data.len() as usize);
             fs::create_dir_all(folder).unwrap();
             fs::write(folder.join(FIRST), &whole[..torn]).unwrap();
+            if torn < noted {
+                let settings = CsvSettings::in_folder(folder);
+                let error = CsvSink::<Event>::open(settings, "clicks", Fence::new(2)).await.unwrap_err();
+                assert_eq!(error.kind(), ErrorKind::Corrupt, "rows are missing: {error}");
+                continue;
+            }
             let sink = open(folder, 2).await;
-            let before = read(folder, FIRST);
-            assert_eq!(before, events(0..before.len() as u64), "torn at {torn}");
+            assert_eq!(fs::read(folder.join(FIRST)).unwrap(), whole[..torn], "whoever has a mark may know better");
+            let end = sink.end().await.unwrap();
             sink.append(&events(7..9)).await.unwrap();
-            assert_eq!(read(folder, FIRST), [before, events(7..9)].concat(), "torn at {torn}");
+            assert_eq!(read(folder, FIRST), [events(0..end.rows), events(7..9)].concat(), "torn at {torn}");
+            let length = end.length as usize;
+            assert!(whole[length..torn].iter().filter(|byte| **byte == b'\n').count() <= 1, "torn at {torn}");
+            let kept = kept(folder);
+            match torn > length {
+                true => assert_eq!(fs::read(folder.join(&kept[0])).unwrap(), whole[length..torn]),
+                false => assert!(kept.is_empty(), "{kept:?}"),
+            }
         }
     }
+}
+
+/// The files with what was cut off.
+fn kept(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut kept: Vec<_> = entries.filter(|name| name.ends_with(".cut")).collect();
+    kept.sort();
+    kept
+}
+
+/// A thousand rows in batches of ten, and the bytes of their file.
+async fn a_thousand(folder: &Path) -> Vec<u8> {
+    let sink = open(folder, 1).await;
+    for batch in 0..100 {
+        let row = |id| Event { id, text: "text".to_owned() };
+        sink.append(&(batch * 10..batch * 10 + 10).map(row).collect::<Vec<_>>()).await.unwrap();
+    }
+    fs::read(folder.join(FIRST)).unwrap()
+}
+
+#[tokio::test]
+async fn one_byte_that_was_damaged_costs_no_row_that_was_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let bytes = a_thousand(folder).await;
+    let last = bytes.len() - 1;
+    // In all columns of a row at the start, in the middle and at the end.
+    for place in (80..96).chain(4000..4016).chain(last - 15..=last) {
+        let mut damaged = bytes.clone();
+        damaged[place] = b'"';
+        fs::write(folder.join(FIRST), &damaged).unwrap();
+        let opened = CsvSink::<Event>::open(CsvSettings::in_folder(folder), "clicks", Fence::new(2)).await;
+        let error = opened.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corrupt, "{place}: {error}");
+        let text = error.to_string();
+        let named = text.split("is damaged at byte ").nth(1).and_then(|rest| rest.split(',').next());
+        let named: usize = named.unwrap().parse().unwrap();
+        assert!((place.saturating_sub(12)..=place).contains(&named), "{place}: {text}");
+        assert!(text.contains(FIRST) && text.contains("move the file away to go on"), "{text}");
+        assert_eq!(fs::read(folder.join(FIRST)).unwrap(), damaged);
+    }
+    assert!(kept(folder).is_empty());
+    // What the error advises: the byte as it was, or the file out of the way.
+    fs::write(folder.join(FIRST), &bytes).unwrap();
+    open(folder, 2).await.append(&events(1000..1001)).await.unwrap();
+    assert_eq!(read(folder, FIRST).len(), 1001);
+    fs::rename(folder.join(FIRST), folder.join("away")).unwrap();
+    open(folder, 3).await.append(&events(1001..1002)).await.unwrap();
+    assert_eq!(read(folder, "clicks-000002.csv"), events(1001..1002));
+}
+
+/// The power has failed, and with it went what was noted since the start.
+#[tokio::test]
+async fn damage_behind_the_last_note_is_no_torn_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let bytes = a_thousand(folder).await;
+    let sidecar = fs::read(folder.join("clicks-owner.fence")).unwrap();
+    fs::write(folder.join("clicks-owner.fence"), &sidecar[..1024]).unwrap();
+    let place = bytes.len() - 100;
+    let mut damaged = bytes.clone();
+    // Within a field.
+    let within = bytes[..place].iter().rposition(|byte| *byte == b'x').unwrap();
+    damaged[within] = b'"';
+    damaged.extend_from_slice(b"1000,\"torn");
+    fs::write(folder.join(FIRST), &damaged).unwrap();
+    let sink = open(folder, 2).await;
+    let end = CsvMark { file: 1, length: bytes.len() as u64, rows: 1000 };
+    let errors = [
+        sink.end().await.unwrap_err(),
+        sink.append(&events(0..1)).await.unwrap_err(),
+        sink.append_after(end, &events(0..1)).await.unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!(error.kind(), ErrorKind::Corrupt);
+        assert!(error.to_string().contains("is damaged at byte"), "{error}");
+    }
+    assert_eq!(fs::read(folder.join(FIRST)).unwrap(), damaged);
+    assert!(kept(folder).is_empty());
+    // Mended while it is open, without another opening: what was torn is cut off, by whoever knows that it was not acknowledged.
+    fs::write(folder.join(FIRST), [&*bytes, b"1000,\"torn"].concat()).unwrap();
+    sink.append_after(end, &events(1000..1001)).await.unwrap();
+    assert_eq!(read(folder, FIRST).len(), 1001);
+    assert_eq!(kept(folder).len(), 1);
+    assert_eq!(fs::read(folder.join(&kept(folder)[0])).unwrap(), b"1000,\"torn");
 }
 
 #[tokio::test]
@@ -140,8 +239,13 @@ async fn rows_behind_a_mark_are_replaced() {
     let sink = open(folder, 2).await;
     sink.append_after(two, &events(4..9)).await.unwrap();
     let sink = open(folder, 3).await;
+    assert_eq!(kept(folder).len(), 1);
     sink.append_after(two, &events(4..6)).await.unwrap();
     assert_eq!(read(folder, FIRST), events(0..6));
+    let cut: Vec<_> = kept(folder).iter().map(|name| fs::read(folder.join(name)).unwrap()).collect();
+    assert!(
+        cut.contains(&encode::encode(&events(2..9)).unwrap()) && cut.contains(&encode::encode(&events(4..9)).unwrap())
+    );
     // From the very start, header included.
     sink.append_after(start, &events(5..6)).await.unwrap();
     assert_eq!(read(folder, FIRST), events(5..6));
@@ -240,6 +344,8 @@ async fn a_mark_in_an_earlier_file_removes_the_later_ones() {
     assert_eq!(names(folder).len(), 3);
     sink.append_after(mark, &events(2..4)).await.unwrap();
     assert_eq!(names(folder), [FIRST, "clicks-000002.csv"]);
+    assert_eq!(kept(folder), ["clicks-000002.0-1.cut", "clicks-000003.0-1.cut"]);
+    assert_eq!(read(folder, &kept(folder)[1]), events(52..54));
     assert_eq!(read(folder, "clicks-000002.csv"), events(2..4));
 }
 

@@ -40,19 +40,23 @@ impl Token {
         Some(Claim { holder, fence: self.fence, life })
     }
 
-    /// The one after it, by whoever may be, when the rows end there.
-    pub(super) fn next(&self, claim: &Claim, end: CsvMark) -> Self {
-        let goes_on = match &self.owner {
+    /// True if a claim is of the life that this one belongs to, and so knows what was acknowledged in it.
+    pub(super) fn goes_on(&self, claim: &Claim) -> bool {
+        match &self.owner {
             Some((_, life)) => *life == claim.life,
             // One of the first version is that of whoever comes. Where there is none it is not known who has written what is
             // there: another may have had the files meanwhile, and have acknowledged it.
             None => self.generation > 0,
-        };
+        }
+    }
+
+    /// The one after it, by whoever may be, when the rows end there.
+    pub(super) fn next(&self, claim: &Claim, end: CsvMark) -> Self {
         Self {
             fence: claim.fence,
             generation: self.generation.saturating_add(1),
             owner: Some((claim.holder.clone(), claim.life)),
-            floor: if goes_on { self.floor } else { Some(end) },
+            floor: if self.goes_on(claim) { self.floor } else { Some(end) },
         }
     }
 
