@@ -243,7 +243,7 @@
 //! # }
 //! ```
 
-pub use mainstay_core::time::{WallTime, wall};
+pub use mainstay_core::time::{WallTime, suspended, wall};
 pub use mainstay_core::{ACTOR_ID_BYTES_MAX, ActorId};
 /// The derive macro and the trait that it implements go by one name.
 pub use mainstay_macros::Actor;

@@ -9,10 +9,12 @@ use std::future::Future;
 
 mod clock;
 mod coarse;
+mod suspended;
 mod wall;
 
 pub use clock::{start_thread_wall, wall};
 pub use coarse::{Coarse, coarse};
+pub use suspended::suspended;
 pub use wall::WallTime;
 
 pub use std::time::Duration;

@@ -46,16 +46,21 @@ impl<G> Line<G> {
 
     /// Lets a caller wait at the end of the line.
     pub(super) fn join(&mut self, permits: u64) -> Result<Place<G>> {
+        self.join_within(permits, self.waiting_max)
+    }
+
+    /// The same with another bound on how many may wait.
+    pub(super) fn join_within(&mut self, permits: u64, waiting_max: usize) -> Result<Place<G>> {
         if let Some(why) = &self.ended {
             return Err(Error::fatal(why.clone()));
         }
-        if self.waiting.len() >= self.waiting_max {
+        if self.waiting.len() >= waiting_max {
             self.waiting.retain(|waiter| !waiter.sender.is_closed());
         }
-        if self.waiting.len() >= self.waiting_max {
+        if self.waiting.len() >= waiting_max {
             return Err(Error::new(
                 ErrorKind::Overloaded,
-                format!("{} callers wait for permits already (waiting_max): slow down and retry", self.waiting_max),
+                format!("{waiting_max} callers wait for permits already (waiting_max): slow down and retry"),
             ));
         }
         let (sender, receiver) = oneshot::channel();

@@ -45,13 +45,17 @@
 //! - **Concurrency**: at any time, all processes with a lease together have at most `limit` permits out. After a restart or
 //!   failover of the actor nothing new is given until those who had shares have said so, or their leases have run
 //!   out. A process that is cut off from the actor for longer than its lease counts as dead: it gives no new permits, and
-//!   tells the holders of those that are out ([`Permit::lost`]). What they do in spite of that, no limiter can
-//!   prevent.
+//!   tells the holders of those that are out ([`Permit::lost`]), also when it stood still meanwhile or its machine was
+//!   suspended. Those permits stay lost, though the process is heard of again. What is done in spite of that, no limiter can
+//!   prevent; until it is over, it is not given to the same process once more.
+//! - All limiters of one name that are opened on a node are one process here, and share a share. If the actor itself stood
+//!   still, it takes nobody for dead before everybody has had the time to be heard.
 //! - A limit that is changed while it is in use ([`RateLimiter::set_limit`], [`ConcurrencyLimiter::set_limit`]) holds from
 //!   then on for what is given; what is out stays out.
 //!
 //! This relies on clocks that run at about the same speed (a quarter of difference is allowed for), not on what they show.
 
+mod clock;
 mod line;
 
 mod concurrency;
@@ -65,11 +69,21 @@ use mainstay::{Error, Result};
 pub use concurrency::{ConcurrencyLimiter, PERMITS_MAX, Permit};
 pub use rate::{RateLimit, RateLimiter};
 
-/// For how long a share is good unless it is renewed: what a process that died holds is free again a quarter later.
+/// For how long a share is good unless it is renewed, if nobody says otherwise: what a process that died holds is free again
+/// a quarter later.
 pub const LEASE: Duration = Duration::from_secs(1);
 
+/// The shortest [`lease`](LimiterSettings::lease).
+pub const LEASE_MIN: Duration = Duration::from_millis(50);
+/// The longest [`lease`](LimiterSettings::lease).
+pub const LEASE_MAX: Duration = Duration::from_secs(60 * 60);
+
 /// How much longer than its holder the actor counts a lease as good: more than clocks differ in speed.
-const MARGIN: Duration = Duration::from_millis(250);
+const MARGIN: Duration = margin(LEASE);
+
+const fn margin(lease: Duration) -> Duration {
+    Duration::from_millis(lease.as_millis() as u64 / 4)
+}
 
 /// How many processes can share one limit.
 pub const LIMIT_HOLDERS_MAX: usize = 4096;
@@ -84,17 +98,24 @@ pub struct LimiterSettings {
     pub waiting_max: usize,
     /// How long a caller waits unless it says otherwise.
     pub wait_max: Duration,
+    /// For how long the share of a [`ConcurrencyLimiter`] is good unless it is renewed, [`LEASE_MIN`] to [`LEASE_MAX`]. A process
+    /// that is held up for longer loses its permits; what a process holds that has died is free again a quarter later. Of several
+    /// that are opened by one name on one node the shortest counts. Shares of a rate always last [`LEASE`].
+    pub lease: Duration,
 }
 
 impl Default for LimiterSettings {
     fn default() -> Self {
-        Self { waiting_max: 10_000, wait_max: Duration::from_secs(60) }
+        Self { waiting_max: 10_000, wait_max: Duration::from_secs(60), lease: LEASE }
     }
 }
 
 /// Lets a node serve the actors of limiters, of whatever name.
 pub fn serve(builder: NodeBuilder) -> NodeBuilder {
-    builder.actor::<rate::RateLimitActor>().actor::<concurrency::ConcurrencyLimitActor>()
+    builder
+        .provide(concurrency::Limiters::default())
+        .actor::<rate::RateLimitActor>()
+        .actor::<concurrency::ConcurrencyLimitActor>()
 }
 
 fn check_name(name: &str) -> Result<()> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
-use mainstay_governance::limit::{ConcurrencyLimiter, LEASE, LimiterSettings};
+use mainstay_governance::limit::{ConcurrencyLimiter, LEASE, LimiterSettings, Permit};
 use tokio::time::Instant;
 
 use super::start;
@@ -131,6 +131,74 @@ async fn whoever_holds_a_permit_is_told_when_its_process_was_cut_off() {
     assert!(begun.elapsed() <= LEASE);
     drop(permit);
     assert_eq!(limiter.acquire(1).await.unwrap_err().kind(), ErrorKind::Fatal);
+}
+
+/// By the clock alone: no timer comes while the process is stopped.
+async fn stand_still() {
+    tokio::time::advance(Duration::from_millis(2500)).await;
+}
+
+#[tokio::test]
+async fn a_process_that_stood_still_gives_out_no_more_than_the_limit() {
+    let node = start().await;
+    let limiters = [open(&node).await, open(&node).await];
+    let held = [limiters[0].acquire(5).await.unwrap(), limiters[1].acquire(5).await.unwrap()];
+    stand_still().await;
+    assert!(held.iter().all(Permit::is_lost), "before a timer has told anybody");
+    assert!(limiters.iter().all(|limiter| limiter.try_acquire(1).is_none()));
+    let more: Vec<_> = limiters
+        .iter()
+        .map(|limiter| {
+            let limiter = limiter.clone();
+            tokio::spawn(async move { limiter.acquire_within(5, 10 * LEASE).await })
+        })
+        .collect();
+    for one in more {
+        assert_eq!(one.await.unwrap().unwrap_err().kind(), ErrorKind::Timeout, "15 of 10");
+    }
+    assert!(held.iter().all(Permit::is_lost), "what was lost stays lost");
+    drop(held);
+    assert!(!limiters[1].acquire(LIMIT).await.unwrap().is_lost());
+}
+
+#[tokio::test]
+async fn the_lease_is_a_setting() {
+    let mut node = start().await;
+    let settings = LimiterSettings { lease: 10 * LEASE, ..LimiterSettings::default() };
+    let limiter = ConcurrencyLimiter::open_with(&*node, "queries", LIMIT, settings).await.unwrap();
+    let permit = limiter.acquire(LIMIT).await.unwrap();
+    stand_still().await;
+    assert!(!permit.is_lost());
+    node.advance(30 * LEASE).await;
+    assert!(!permit.is_lost());
+    node.kill().await.unwrap();
+    let begun = Instant::now();
+    let fresh = open(&node).await;
+    drop(fresh.acquire(1).await.unwrap());
+    assert!((10 * LEASE..14 * LEASE).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    for lease in [Duration::ZERO, Duration::MAX] {
+        let settings = LimiterSettings { lease, ..LimiterSettings::default() };
+        let error = ConcurrencyLimiter::open_with(&*node, "queries", LIMIT, settings).await.unwrap_err();
+        assert!(error.to_string().contains("the lease of limit \"queries\" is"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_limiter_that_is_opened_again_goes_on_with_what_is_out() {
+    let node = start().await;
+    for _ in 0..3 {
+        let limiter = open(&node).await;
+        let permit = limiter.acquire(LIMIT).await.unwrap();
+        drop(limiter);
+        node.advance(5 * LEASE).await;
+        assert!(!permit.is_lost());
+        let again = open(&node).await;
+        assert!(again.try_acquire(1).is_none());
+        drop(permit);
+        drop(again.acquire(LIMIT).await.unwrap());
+        drop(again);
+        node.advance(5 * LEASE).await;
+    }
 }
 
 #[tokio::test]

@@ -1,12 +1,17 @@
+use std::time::Duration;
+
 use mainstay::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::super::{LEASE, MARGIN};
+use super::super::{LEASE, clock};
 use super::shares::{Nudge, PERMITS_MAX, Report, Share, Shares};
 
-/// The timer by which is seen that leases have run out, and that nothing is out any more.
+/// The timer by which is seen that leases have run out, that nothing is out any more, and that this process stood still.
 const LOOK: &str = "look";
+
+/// How often it comes while shares are out.
+const LOOK_PERIOD: Duration = Duration::from_millis(LEASE.as_millis() as u64 / 4);
 
 /// What is published when processes are to renew their shares at once.
 #[derive(Debug, Clone, Event, Serialize, Deserialize)]
@@ -37,15 +42,20 @@ pub(crate) struct ConcurrencyLimitActor {
     limit: State<Option<u64>>,
     /// True while shares may be out. Stored before the first is given.
     is_shared: State<bool>,
+    /// The longest lease of a share that may be out, in milliseconds; 0 is [`LEASE`]. Stored before the first is given.
+    lease_ms: State<u64>,
     shares: Option<Shares>,
+    /// When it has last done something.
+    active: Option<Instant>,
     ctx: Context,
 }
 
 impl Lifecycle for ConcurrencyLimitActor {
     async fn activate(&mut self) -> Result<()> {
-        let now = Instant::now();
+        let now = clock::now();
+        let lease = self.lease();
         self.shares = self.limit.map(|limit| match *self.is_shared {
-            true => Shares::after_restart(limit, now),
+            true => Shares::after_restart(limit, lease, now),
             false => Shares::new(limit, now),
         });
         if *self.is_shared {
@@ -62,16 +72,23 @@ impl ConcurrencyLimiting for ConcurrencyLimitActor {
             return Ok(known);
         }
         *self.limit = Some(limit);
-        self.shares = Some(Shares::new(limit, Instant::now()));
+        self.shares = Some(Shares::new(limit, clock::now()));
         Ok(limit)
     }
 
     async fn renew(&mut self, holder: String, report: Report) -> Result<Share> {
-        let (share, nudge) = self.shares()?.renew(&holder, report, Instant::now())?;
-        if share.permits > 0 && !*self.is_shared {
+        let now = self.notice()?;
+        let (share, nudge) = self.shares()?.renew(&holder, report, now)?;
+        if share.permits > 0 {
+            let is_longer = report.lease() > self.lease();
             // The share leaves when this is durable.
-            *self.is_shared = true;
-            self.look_later()?;
+            if is_longer {
+                *self.lease_ms = report.lease().as_millis() as u64;
+            }
+            if !*self.is_shared {
+                *self.is_shared = true;
+                self.look_later()?;
+            }
         }
         self.publish(nudge)?;
         Ok(share)
@@ -106,17 +123,36 @@ impl ConcurrencyLimitActor {
         }
     }
 
-    fn look_later(&self) -> Result<()> {
-        self.ctx.set_timer(LOOK, LEASE + MARGIN, Some(LEASE / 4), Self::look).map(drop)
+    /// The longest lease of a share that may be out.
+    fn lease(&self) -> Duration {
+        Duration::from_millis(*self.lease_ms).max(LEASE)
+    }
+
+    /// The time. While shares are out a timer comes every [`LOOK_PERIOD`]: if it is late by as much, this process stood still,
+    /// and whoever was to renew its share meanwhile may have as well.
+    fn notice(&mut self) -> Result<Instant> {
+        let now = clock::now();
+        let last = self.active.replace(now);
+        let stood_still = last.is_some_and(|last| now.saturating_duration_since(last) >= 2 * LOOK_PERIOD);
+        if stood_still && *self.is_shared {
+            self.shares()?.stood_still(now);
+        }
+        Ok(now)
+    }
+
+    fn look_later(&mut self) -> Result<()> {
+        self.active = Some(clock::now());
+        self.ctx.set_timer(LOOK, LOOK_PERIOD, Some(LOOK_PERIOD), Self::look).map(drop)
     }
 
     /// Sees to what leases that have run out leave behind, and notes that nothing is out, so that nobody has to wait for
     /// it after a restart.
     async fn look(&mut self) -> Result<()> {
-        let now = Instant::now();
+        let now = self.notice()?;
         let nudge = self.shares()?.look(now);
         if self.shares()?.is_all_in(now) {
             *self.is_shared = false;
+            *self.lease_ms = 0;
             self.ctx.cancel_timer(LOOK);
         }
         self.publish(nudge)

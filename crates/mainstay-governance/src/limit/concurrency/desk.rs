@@ -1,7 +1,8 @@
+use std::time::Duration;
+
 use mainstay::Error;
 use tokio::time::Instant;
 
-use super::super::LEASE;
 use super::super::line::Line;
 use super::permit::Permit;
 use super::shares::{Report, Share};
@@ -11,6 +12,8 @@ pub(super) struct Desk {
     pub(super) limit: u64,
     pub(super) line: Line<Permit>,
     pub(super) till: Till,
+    /// How long a share is good that is not renewed.
+    pub(super) lease: Duration,
     number: u64,
     /// What was last said to be held.
     said: u64,
@@ -28,19 +31,26 @@ pub(super) struct Till {
     /// What was wanted in vain, by those who did not wait.
     missed: u64,
     /// The end of the lease.
-    pub(super) valid_until: Instant,
+    valid_until: Instant,
+    /// Which lease it is: another one after each that has run out.
+    lease: u64,
 }
 
 impl Till {
-    /// Takes permits out, if the share has so many.
-    pub(super) fn take(&mut self, permits: u64, now: Instant) -> bool {
+    /// Takes permits out, if the share has so many, and says under which lease.
+    pub(super) fn take(&mut self, permits: u64, now: Instant) -> Option<u64> {
         let after = self.used.saturating_add(permits);
         if now >= self.valid_until || after > self.target {
-            return false;
+            return None;
         }
         self.used = after;
         self.peak = self.peak.max(after);
-        true
+        Some(self.lease)
+    }
+
+    /// How long a lease is good. One that has run out stays so.
+    pub(super) fn left_of(&self, lease: u64, now: Instant) -> Duration {
+        if lease == self.lease { self.valid_until.saturating_duration_since(now) } else { Duration::ZERO }
     }
 
     /// Takes permits back.
@@ -55,9 +65,9 @@ impl Till {
 }
 
 impl Desk {
-    pub(super) fn new(limit: u64, waiting_max: usize, now: Instant) -> Self {
-        let till = Till { target: 0, used: 0, peak: 0, missed: 0, valid_until: now };
-        Self { limit, line: Line::new(waiting_max), till, number: 0, said: 0, is_recalled: false }
+    pub(super) fn new(limit: u64, waiting_max: usize, lease: Duration, now: Instant) -> Self {
+        let till = Till { target: 0, used: 0, peak: 0, missed: 0, valid_until: now, lease: 0 };
+        Self { limit, line: Line::new(waiting_max), till, lease, number: 0, said: 0, is_recalled: false }
     }
 
     /// What to say now. From here on the process keeps to it.
@@ -74,14 +84,19 @@ impl Desk {
         let held = till.target.max(till.used);
         self.said = held;
         let missing = want.saturating_sub(held - till.used);
-        Report { number: self.number, held, used: till.used, need: need.min(self.limit), want: missing }
+        let lease_ms = self.lease.as_millis() as u64;
+        Report { number: self.number, held, used: till.used, need: need.min(self.limit), want: missing, lease_ms }
     }
 
     /// Takes note of the answer to what was said at a moment.
-    pub(super) fn receive(&mut self, share: Share, said: Report, asked: Instant) {
+    pub(super) fn receive(&mut self, share: Share, said: Report, asked: Instant, now: Instant) {
+        if now >= self.till.valid_until {
+            // Others may have what was out under it.
+            self.till.lease += 1;
+        }
         self.till.target = share.permits;
         self.is_recalled = share.permits < said.held;
-        self.till.valid_until = asked + LEASE;
+        self.till.valid_until = asked + Duration::from_millis(said.lease_ms);
         self.learn(share.limit);
     }
 

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -7,23 +8,23 @@ use mainstay::actor::Events;
 use mainstay::prelude::*;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
-use super::super::{LEASE, LimiterSettings, check_name};
+use super::super::{LEASE_MAX, LEASE_MIN, LimiterSettings, check_name, clock};
 use super::actor::{ConcurrencyLimitingRef, SharesWanted};
 use super::desk::{Desk, too_many};
+use super::limiters::Limiters;
 use super::permit::Permit;
 use crate::reach::Reach;
 
 /// How often a lease is renewed within its length, so that one renewal may be lost without consequence.
 const RENEWALS_PER_LEASE: u32 = 3;
 
-/// A number of permits that all who open it by its name share. Cheap to clone: open one for a process, and share it. See
-/// the [module](crate::limit) for what holds.
+/// A number of permits that all who open it by its name share. Cheap to clone and to open: those of one name on one node are
+/// one. See the [module](crate::limit) for what holds.
 #[derive(Clone)]
 pub struct ConcurrencyLimiter {
     shared: Arc<Shared>,
-    /// Ends the keeper with the last limiter, though permits may still be out.
+    settings: LimiterSettings,
     _use: Arc<Use>,
 }
 
@@ -31,21 +32,28 @@ pub(super) struct Shared {
     name: String,
     holder: String,
     actor: ConcurrencyLimitingRef,
-    /// The same, for renewals.
-    asking: ConcurrencyLimitingRef,
-    settings: LimiterSettings,
     desk: Mutex<Desk>,
-    bell: Arc<Notify>,
+    bell: Notify,
+    /// How many limiters use it.
+    uses: AtomicUsize,
+    /// Those of its node, where it is to be found until its keeper has ended.
+    limiters: Weak<Limiters>,
 }
 
-/// The limiters of a process that share a share.
-struct Use {
-    bell: Arc<Notify>,
+/// A limiter and its clones. The keeper ends after the last of them, when no permit is out.
+struct Use(Arc<Shared>);
+
+impl Use {
+    fn of(shared: &Arc<Shared>) -> Arc<Self> {
+        shared.uses.fetch_add(1, Ordering::SeqCst);
+        Arc::new(Self(shared.clone()))
+    }
 }
 
 impl Drop for Use {
     fn drop(&mut self) {
-        self.bell.notify_one();
+        self.0.uses.fetch_sub(1, Ordering::SeqCst);
+        self.0.bell.notify_one();
     }
 }
 
@@ -73,21 +81,41 @@ impl ConcurrencyLimiter {
     pub async fn open_with(node: &impl Reach, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
         let actor: ConcurrencyLimitingRef = node.services().actor(name)?;
+        let LimiterSettings { waiting_max, lease, .. } = settings;
+        if !(LEASE_MIN..=LEASE_MAX).contains(&lease) {
+            return Err(Error::invalid(format!(
+                "the lease of limit {name:?} is {lease:?}: use {LEASE_MIN:?} to {LEASE_MAX:?}"
+            )));
+        }
         let events = actor.events::<SharesWanted>()?;
         let limit = actor.found(limit).await?;
-        let bell = Arc::new(Notify::new());
-        let shared = Arc::new(Shared {
-            name: name.to_owned(),
-            holder: format!("{:032x}", rand::random::<u128>()),
-            asking: actor.with_timeout(LEASE),
-            actor,
-            desk: Mutex::new(Desk::new(limit, settings.waiting_max, Instant::now())),
-            settings,
-            bell: bell.clone(),
-        });
-        let in_use = Arc::new(Use { bell });
-        tokio::spawn(keep(shared.clone(), Arc::downgrade(&in_use), events));
-        Ok(Self { shared, _use: in_use })
+        let limiters = node.services().provided::<Limiters>().ok();
+        let make = || {
+            Arc::new(Shared {
+                name: name.to_owned(),
+                holder: format!("{:032x}", rand::random::<u128>()),
+                actor: actor.clone(),
+                desk: Mutex::new(Desk::new(limit, waiting_max, lease, clock::now())),
+                bell: Notify::new(),
+                uses: AtomicUsize::new(0),
+                limiters: limiters.as_ref().map_or_else(Weak::new, Arc::downgrade),
+            })
+        };
+        let (shared, in_use, is_new) = match &limiters {
+            Some(limiters) => limiters.one(name, make, Use::of),
+            None => {
+                let shared = make();
+                (shared.clone(), Use::of(&shared), true)
+            }
+        };
+        if is_new {
+            tokio::spawn(keep(shared.clone(), events));
+        } else {
+            let mut desk = shared.desk.lock();
+            desk.lease = desk.lease.min(lease);
+            desk.learn(limit);
+        }
+        Ok(Self { shared, settings, _use: in_use })
     }
 
     /// Waits for permits, first come, first served, for as long as the settings say. They are back when what this returns is
@@ -97,7 +125,7 @@ impl ConcurrencyLimiter {
     /// `Timeout` if they did not come in time; `Overloaded` if too many wait already; `Invalid` for more than there can
     /// ever be; `Fatal` once the node has stopped. Nothing was taken then.
     pub async fn acquire(&self, permits: u64) -> Result<Permit> {
-        self.acquire_within(permits, self.shared.settings.wait_max).await
+        self.acquire_within(permits, self.settings.wait_max).await
     }
 
     /// Waits for permits for so long at most.
@@ -110,10 +138,12 @@ impl ConcurrencyLimiter {
             if permits > desk.limit {
                 return Err(too_many(permits, desk.limit));
             }
-            if desk.line.is_empty() && desk.till.take(permits, Instant::now()) {
-                return Ok(Permit::new(self.shared.clone(), permits));
+            if desk.line.is_empty()
+                && let Some(lease) = desk.till.take(permits, clock::now())
+            {
+                return Ok(Permit::new(self.shared.clone(), permits, lease));
             }
-            desk.line.join(permits)?
+            desk.line.join_within(permits, self.settings.waiting_max)?
         };
         self.shared.bell.notify_one();
         place.served(&self.shared.name, time).await
@@ -123,13 +153,13 @@ impl ConcurrencyLimiter {
     /// has not, some are fetched for the next time.
     pub fn try_acquire(&self, permits: u64) -> Option<Permit> {
         let mut desk = self.shared.desk.lock();
-        let is_taken = desk.line.is_empty() && desk.till.take(permits, Instant::now());
-        if !is_taken {
+        let lease = if desk.line.is_empty() { desk.till.take(permits, clock::now()) } else { None };
+        if lease.is_none() {
             let wanted = permits.min(desk.limit);
             desk.till.miss(wanted);
             self.shared.bell.notify_one();
         }
-        is_taken.then(|| Permit::new(self.shared.clone(), permits))
+        lease.map(|lease| Permit::new(self.shared.clone(), permits, lease))
     }
 
     /// The limit, as this process last heard of it.
@@ -150,8 +180,14 @@ impl ConcurrencyLimiter {
 }
 
 impl Shared {
-    pub(super) fn valid_until(&self) -> Instant {
-        self.desk.lock().till.valid_until
+    /// How long a lease of this process is good.
+    pub(super) fn left_of(&self, lease: u64) -> Duration {
+        self.desk.lock().till.left_of(lease, clock::now())
+    }
+
+    /// True if no limiter uses it, and nothing of it is out or wanted.
+    pub(super) fn is_done(&self) -> bool {
+        self.uses.load(Ordering::SeqCst) == 0 && !self.desk.lock().has_news()
     }
 
     /// Takes permits back, and serves who waits.
@@ -169,11 +205,11 @@ impl Shared {
 
     /// Serves who waits, as far as the share goes.
     fn serve(shared: &Arc<Self>) {
-        let now = Instant::now();
+        let now = clock::now();
         let undelivered = {
             let mut desk = shared.desk.lock();
             let Desk { line, till, .. } = &mut *desk;
-            line.serve(|permits| till.take(permits, now).then(|| Permit::new(shared.clone(), permits)))
+            line.serve(|permits| till.take(permits, now).map(|lease| Permit::new(shared.clone(), permits, lease)))
         };
         // Their dropping locks again.
         drop(undelivered);
@@ -181,13 +217,17 @@ impl Shared {
 }
 
 /// Keeps the share of a process, and what others want of it, up to date.
-async fn keep(shared: Arc<Shared>, in_use: Weak<Use>, mut events: Events<SharesWanted>) {
+async fn keep(shared: Arc<Shared>, mut events: Events<SharesWanted>) {
     loop {
-        let is_used = in_use.strong_count() > 0;
-        let has_news = shared.desk.lock().has_news();
-        if !is_used && !has_news {
+        // Whoever opens one by its name now finds it, or has found it before.
+        let is_done = match shared.limiters.upgrade() {
+            Some(limiters) => limiters.forget_if_done(&shared.name, &shared),
+            None => shared.is_done(),
+        };
+        if is_done {
             break;
         }
+        let has_news = shared.desk.lock().has_news();
         if has_news {
             match renew(&shared).await {
                 ControlFlow::Break(()) => return,
@@ -196,7 +236,8 @@ async fn keep(shared: Arc<Shared>, in_use: Weak<Use>, mut events: Events<SharesW
                 ControlFlow::Continue(_) => {}
             }
         }
-        let renewal = tokio::time::sleep(LEASE / RENEWALS_PER_LEASE);
+        let lease = shared.desk.lock().lease;
+        let renewal = tokio::time::sleep(lease / RENEWALS_PER_LEASE);
         tokio::select! {
             () = shared.bell.notified() => {}
             () = renewal => {}
@@ -204,7 +245,8 @@ async fn keep(shared: Arc<Shared>, in_use: Weak<Use>, mut events: Events<SharesW
         }
     }
     // If it does not arrive, the lease runs out.
-    drop(shared.asking.leave(shared.holder.clone()).await);
+    let lease = shared.desk.lock().lease;
+    drop(shared.actor.with_timeout(lease).leave(shared.holder.clone()).await);
 }
 
 /// Returns when the process is to renew its share at once.
@@ -227,15 +269,20 @@ enum Heard {
 }
 
 async fn renew(shared: &Arc<Shared>) -> ControlFlow<(), Heard> {
-    let asked = Instant::now();
+    let asked = clock::now();
     let report = shared.desk.lock().report();
-    match shared.asking.renew(shared.holder.clone(), report).await {
+    // What comes later than this is of no use.
+    let asking = shared.actor.with_timeout(report.lease());
+    match asking.renew(shared.holder.clone(), report).await {
         Ok(share) => {
-            shared.desk.lock().receive(share, report, asked);
+            shared.desk.lock().receive(share, report, asked, clock::now());
             Shared::serve(shared);
             ControlFlow::Continue(Heard::Yes)
         }
         Err(error) if error.kind() == ErrorKind::Fatal => {
+            if let Some(limiters) = shared.limiters.upgrade() {
+                limiters.forget(&shared.name);
+            }
             shared.desk.lock().line.end(error.to_string());
             ControlFlow::Break(())
         }

@@ -1,8 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tokio::time::Instant;
-
 use super::limiter::Shared;
 
 /// Permits that are out. They are back when this is dropped.
@@ -10,6 +8,8 @@ use super::limiter::Shared;
 pub struct Permit {
     shared: Arc<Shared>,
     permits: u64,
+    /// The lease that they were taken under.
+    lease: u64,
 }
 
 impl fmt::Debug for Permit {
@@ -19,8 +19,8 @@ impl fmt::Debug for Permit {
 }
 
 impl Permit {
-    pub(super) fn new(shared: Arc<Shared>, permits: u64) -> Self {
-        Self { shared, permits }
+    pub(super) fn new(shared: Arc<Shared>, permits: u64, lease: u64) -> Self {
+        Self { shared, permits, lease }
     }
 
     /// How many they are.
@@ -28,20 +28,20 @@ impl Permit {
         self.permits
     }
 
-    /// True if the lease that they stand on has run out: this process was cut off for so long that others may have
-    /// been given them.
+    /// True if the lease that they stand on has run out: this process was cut off or stood still for so long that others may
+    /// have been given them. They stay lost.
     pub fn is_lost(&self) -> bool {
-        Instant::now() >= self.shared.valid_until()
+        self.shared.left_of(self.lease).is_zero()
     }
 
     /// Returns when the lease that they stand on has run out. Whoever must not go on then waits for this beside the work.
     pub async fn lost(&self) {
         loop {
-            let until = self.shared.valid_until();
-            if Instant::now() >= until {
+            let left = self.shared.left_of(self.lease);
+            if left.is_zero() {
                 return;
             }
-            tokio::time::sleep_until(until).await;
+            tokio::time::sleep(left).await;
         }
     }
 }

@@ -1,16 +1,17 @@
 use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
 
 use mainstay::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::super::{LEASE, LIMIT_HOLDERS_MAX, MARGIN};
+use super::super::{LEASE, LEASE_MAX, LEASE_MIN, LIMIT_HOLDERS_MAX, margin};
 
 /// The largest limit.
 pub const PERMITS_MAX: u64 = 1 << 40;
 
 /// What a process says of itself when it renews its share.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct Report {
     /// Grows from one report to the next.
     pub(super) number: u64,
@@ -22,6 +23,26 @@ pub(super) struct Report {
     pub(super) need: u64,
     /// What all who wait need.
     pub(super) want: u64,
+    /// How long its share is good unless it is renewed.
+    pub(super) lease_ms: u64,
+}
+
+impl Default for Report {
+    fn default() -> Self {
+        Self { number: 0, held: 0, used: 0, need: 0, want: 0, lease_ms: LEASE.as_millis() as u64 }
+    }
+}
+
+impl Report {
+    /// The same, whatever a process has said.
+    pub(super) fn lease(&self) -> Duration {
+        Duration::from_millis(self.lease_ms).clamp(LEASE_MIN, LEASE_MAX)
+    }
+
+    /// How long it is taken as good here.
+    fn counted(&self) -> Duration {
+        self.lease() + margin(self.lease())
+    }
 }
 
 /// What a process is told.
@@ -67,9 +88,21 @@ impl Shares {
         Self { limit, holders: BTreeMap::new(), queue: VecDeque::new(), unknown: (0, now) }
     }
 
-    /// It is not known what is out: everything may be, until leases have run out.
-    pub(super) fn after_restart(limit: u64, now: Instant) -> Self {
-        Self { unknown: (limit, now + LEASE + MARGIN), ..Self::new(limit, now) }
+    /// It is not known what is out: everything may be, until leases of this length have run out.
+    pub(super) fn after_restart(limit: u64, lease: Duration, now: Instant) -> Self {
+        Self { unknown: (limit, now + lease + margin(lease)), ..Self::new(limit, now) }
+    }
+
+    /// Nothing was heard for so long that it is whoever counts here that stood still. Nobody is taken for dead before there was
+    /// time to hear of it.
+    pub(super) fn stood_still(&mut self, now: Instant) {
+        for holder in self.holders.values_mut() {
+            let until = now + holder.report.counted();
+            holder.expires = holder.expires.map(|expires| expires.max(until));
+        }
+        if self.unknown.0 > 0 {
+            self.unknown.1 = self.unknown.1.max(now + LEASE + margin(LEASE));
+        }
     }
 
     pub(super) fn set_limit(&mut self, limit: u64) {
@@ -93,7 +126,7 @@ impl Shares {
             // Overtaken by a later one.
             return Ok((Share { permits: holder.granted, limit: self.limit }, Nudge::Nobody));
         }
-        holder.expires = Some(now + LEASE + MARGIN);
+        holder.expires = Some(now + report.counted());
         holder.granted = holder.granted.min(report.held).max(report.used);
         holder.report = report;
         let was_waiting = self.queue.iter().any(|waiting| waiting == id);

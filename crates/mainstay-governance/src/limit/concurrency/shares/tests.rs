@@ -3,9 +3,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::limit::MARGIN;
 
 fn report(number: u64, held: u64, used: u64, want: u64) -> Report {
-    Report { number, held, used, need: want.min(1), want }
+    Report { number, held, used, need: want.min(1), want, ..Report::default() }
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn who_needs_many_at_once_is_not_passed_over() {
     let now = Instant::now();
     let mut shares = Shares::new(10, now);
     shares.renew("a", report(1, 0, 0, 10), now).unwrap();
-    let all = Report { number: 1, held: 0, used: 0, need: 10, want: 10 };
+    let all = Report { number: 1, need: 10, want: 10, ..Report::default() };
     shares.renew("b", all, now).unwrap();
     assert_eq!(shares.renew("a", report(2, 10, 10, 50), now).unwrap().0.permits, 0);
     assert_eq!(shares.renew("a", report(3, 0, 0, 50), now).unwrap().1, Nudge::First("b".into()));
@@ -74,9 +75,37 @@ fn what_a_process_held_that_died_is_free_when_its_lease_has_run_out() {
 }
 
 #[test]
+fn nobody_is_taken_for_dead_because_whoever_counts_stood_still() {
+    let now = Instant::now();
+    let mut shares = Shares::new(10, now);
+    shares.renew("a", report(1, 0, 0, 5), now).unwrap();
+    shares.renew("b", report(1, 0, 0, 5), now).unwrap();
+    let later = now + 5 * LEASE;
+    shares.stood_still(later);
+    assert_eq!(
+        shares.renew("a", report(2, 5, 5, 5), later).unwrap().0.permits,
+        5,
+        "b has not had the time to be heard"
+    );
+    let last = later + LEASE + MARGIN;
+    assert_eq!(shares.renew("a", report(3, 5, 5, 5), last).unwrap().0.permits, 10, "b has");
+}
+
+#[test]
+fn a_share_is_good_for_as_long_as_its_holder_has_said() {
+    let now = Instant::now();
+    let mut shares = Shares::new(10, now);
+    let lease = 10 * LEASE;
+    let long = Report { lease_ms: lease.as_millis() as u64, ..report(1, 0, 0, 10) };
+    shares.renew("a", long, now).unwrap();
+    assert!(!shares.is_all_in(now + lease));
+    assert!(shares.is_all_in(now + lease + margin(lease)));
+}
+
+#[test]
 fn after_a_restart_those_of_before_keep_their_shares_and_nobody_gets_them() {
     let now = Instant::now();
-    let mut shares = Shares::after_restart(10, now);
+    let mut shares = Shares::after_restart(10, LEASE, now);
     assert_eq!(shares.renew("new", report(1, 0, 0, 1), now).unwrap().0.permits, 0);
     assert_eq!(shares.renew("old", report(9, 7, 7, 0), now).unwrap().0.permits, 5, "asked to give some back");
     let later = now + LEASE + MARGIN;
@@ -141,7 +170,8 @@ proptest! {
                     }
                     let held = it.target.max(it.used);
                     let want = it.waiting.saturating_sub(held - it.used);
-                    let said = Report { number: it.number, held, used: it.used, need: it.waiting.min(1), want };
+                    let need = it.waiting.min(1);
+                    let said = Report { number: it.number, held, used: it.used, need, want, ..Report::default() };
                     let (share, _) = shares.renew(&format!("{process}/{}", it.generation), said, now).unwrap();
                     (it.target, it.until) = (share.permits, Some(now + LEASE));
                 }
@@ -158,7 +188,7 @@ proptest! {
                     let generation = processes[process].generation + 1;
                     processes[process] = Process { generation, ..Process::default() };
                 }
-                Step::Restart => shares = Shares::after_restart(LIMIT, now),
+                Step::Restart => shares = Shares::after_restart(LIMIT, LEASE, now),
             }
             let leased = processes.iter().filter(|it| it.until.is_some_and(|until| now < until));
             prop_assert!(leased.map(|it| it.used).sum::<u64>() <= LIMIT);
