@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 use tokio_postgres::{Client, Config};
 
 use super::dial::{Dial, Driver};
@@ -25,8 +25,8 @@ const LEAVE_TIME_MAX: Duration = Duration::from_secs(30);
 /// How long to wait before a statement that keeps a session from going is cancelled once more.
 const CANCEL_AGAIN: Duration = Duration::from_secs(1);
 
-/// To take leave and hang up would be answered by nothing. This way the server hangs up, after it has struck the session from
-/// its list.
+/// To take leave and hang up would be answered by nothing. This way the server hangs up: its process says that it ends, strikes the
+/// session from its list, and ends, and with it the connection. Nothing earlier than that is a sign that the session is gone.
 const LEAVE: &str = "ROLLBACK; SELECT pg_terminate_backend(pg_backend_pid())";
 
 /// A session on the server. When dropped it goes in order, in a task of its own, and [`Door::clear`] says when it is gone.
@@ -143,15 +143,22 @@ async fn connect(
 async fn leave(client: Arc<Client>, wire: Arc<Wire>, dial: Arc<dyn Dial>, is_busy: bool, _leaving: Leaving) {
     let token = client.cancel_token();
     let going = async {
-        loop {
+        let is_ending = loop {
             match wire.drive(client.batch_execute(LEAVE)).await {
                 // Meant for what the session was doing before, and late.
                 Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {}
-                // Whatever has gone wrong is the end of it too.
-                _ => break,
+                // What is refused leaves the session as it was. All else is said by a process that ends.
+                Err(error) => {
+                    break error.as_db_error().is_none_or(|error| error.parsed_severity() != Some(Severity::Error));
+                }
+                Ok(()) => break true,
             }
+        };
+        if is_ending {
+            // The client is kept until then: without it the connection would be cut on this side.
+            wire.ended().await;
         }
-        // Takes leave, should the server not have hung up.
+        // Takes leave of a server that lets nobody end its own session. Nobody says when that is gone.
         drop(client);
         wire.ended().await;
     };
