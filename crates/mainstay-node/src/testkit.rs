@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use mainstay_core::time::{self, Duration};
+use mainstay_core::time::{self, Duration, WallTime};
 use mainstay_core::{Error, Result};
 use mainstay_runtime::CommitFaults;
 use mainstay_store::disk::sim::SimDisk;
@@ -96,6 +96,20 @@ impl TestNode {
     /// Lets time pass. Whatever is due meanwhile happens, in its order.
     pub async fn advance(&self, time: Duration) {
         time::sleep(time).await;
+    }
+
+    /// Sets the wall clock, forward or back, and no other: it shows this time now, and goes on from there. It is what reminders
+    /// and times to live go by.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # use mainstay_core::time::wall;
+    /// # fn set(node: &mainstay_node::testkit::TestNode) {
+    /// node.set_wall(wall().saturating_sub(Duration::from_secs(60 * 60))); // an hour back
+    /// # }
+    /// ```
+    pub fn set_wall(&self, moment: WallTime) {
+        time::start_thread_wall(moment);
     }
 
     /// The disk, for what a test wants to do to it.

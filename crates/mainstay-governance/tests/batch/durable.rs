@@ -118,6 +118,32 @@ async fn defect_3_5_what_was_acknowledged_is_written_after_a_kill_without_any_ca
     assert_eq!(ledger.rows(), texts(0..6));
 }
 
+/// Sets the wall clock alone.
+fn set_back(node: &TestNode) {
+    node.set_wall(mainstay::actor::wall().saturating_sub(Duration::from_secs(60 * 60)));
+}
+
+#[tokio::test]
+async fn a_wall_clock_that_is_set_back_keeps_nothing_waiting_neither_now_nor_after_a_kill() {
+    let ledger = Ledger::new(lingering());
+    let mut node = start(&ledger).await;
+    append(&node, 0..5).await;
+    set_back(&node);
+    node.advance(LINGER + Duration::from_secs(1)).await;
+    assert_eq!(ledger.rows(), texts(0..5));
+    append(&node, 5..7).await;
+    set_back(&node);
+    node.kill().await.unwrap();
+    node.advance(2 * LINGER).await;
+    assert_eq!(ledger.rows(), texts(0..7));
+    // Set back while nobody was there.
+    append(&node, 7..9).await;
+    node.kill_for(Duration::ZERO).await.unwrap();
+    set_back(&node);
+    node.advance(3 * LINGER).await;
+    assert_eq!(ledger.rows(), texts(0..9));
+}
+
 /// Reference 3.5: the original takes an event out before it is written.
 #[tokio::test]
 async fn defect_3_5_an_item_stays_until_it_is_written_however_long_that_takes() {

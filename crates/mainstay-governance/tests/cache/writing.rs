@@ -50,6 +50,26 @@ async fn a_write_through_that_fails_is_told_and_the_source_is_asked_again() {
 }
 
 #[tokio::test]
+async fn a_wall_clock_that_is_set_keeps_no_write_from_the_source() {
+    let hour = Duration::from_secs(60 * 60);
+    let (mut node, table, cache) = start(behind()).await;
+    cache.put(1, "one".into()).await.unwrap();
+    node.set_wall(mainstay::actor::wall().saturating_sub(hour));
+    node.advance(2 * GATHER).await;
+    assert_eq!(table.row(1), text("one"));
+    cache.put(2, "two".into()).await.unwrap();
+    node.set_wall(mainstay::actor::wall().saturating_sub(hour));
+    node.kill().await.unwrap();
+    node.advance(3 * GATHER).await;
+    assert_eq!(table.row(2), text("two"));
+    let cache = SmartCache::<Table>::open(&*node).unwrap();
+    cache.put(3, "three".into()).await.unwrap();
+    node.set_wall(mainstay::actor::wall().saturating_add(hour));
+    node.advance(2 * GATHER).await;
+    assert_eq!(table.row(3), text("three"));
+}
+
+#[tokio::test]
 async fn a_load_that_was_under_way_does_not_bring_back_what_was_before_a_write() {
     for settings in [CacheSettings::default(), behind()] {
         let (node, table, cache) = start(settings).await;

@@ -34,8 +34,11 @@ const PAGE: usize = 64;
 /// How many of those that are due may be passed over at each look, because their actors have as many as they may.
 const PASSED_OVER_MAX: usize = 4 * PAGE;
 
-/// The longest sleep before the wall clock is looked at again: it can be set while the other one goes on.
+/// The longest sleep before the wall clock is looked at again: it can be set forward while the other one goes on.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
+
+/// Less than this is no wall clock that was set back, but one that is corrected, or read late.
+const SET_BACK_MIN: Duration = Duration::from_millis(500);
 
 /// How long to wait for an actor that is leaving its place.
 const LEAVING_PAUSE: Duration = Duration::from_millis(50);
@@ -75,10 +78,20 @@ impl<T: Actor> Alarm<T> {
         }
     }
 
-    async fn keep(self) {
+    async fn keep(mut self) {
         let core = self.hall.core().clone();
         let mut backoff = Backoff::new();
+        let mut clock = ClockWatch::start();
+        // It may have been set back while nobody was there.
+        drop(self.scope.spawn(bring_forward(self.hall.clone(), None)));
         loop {
+            if let Some(by) = clock.set_back() {
+                let by_ms = by.as_millis() as u64;
+                tracing::warn!(address = %core.address, by_ms, "the wall clock was set back: reminders that wait for a length of time are brought forward");
+                // So that what is planned from now on was not missed.
+                self.up_since = self.up_since.saturating_sub(by);
+                drop(self.scope.spawn(bring_forward(self.hall.clone(), Some(by))));
+            }
             // Whatever is set while it looks makes it look again.
             core.bell.arm(WallTime::MAX);
             match self.fire_due().await {
@@ -137,10 +150,78 @@ impl<T: Actor> Alarm<T> {
     async fn sleep_until(&self, next: Next) {
         let bell = &self.hall.core().bell;
         match next {
-            Next::At(moment) => bell.rung_or_due(moment, LOOK_AGAIN).await,
+            Next::At(moment) => {
+                // By the other clock: if this one was set back, that is seen when the first would have been due.
+                let left = moment.saturating_duration_since(time::wall());
+                bell.rung_until(time::now() + left.min(LOOK_AGAIN)).await;
+            }
             Next::WhenThereIsRoom(Some(moment)) => bell.rung_until(moment).await,
             Next::Never | Next::WhenThereIsRoom(None) => bell.rung().await,
         }
+    }
+}
+
+/// Tells whether the wall clock was set back, by the clock that cannot be.
+struct ClockWatch {
+    wall: WallTime,
+    at: Instant,
+}
+
+impl ClockWatch {
+    fn start() -> Self {
+        Self { wall: time::wall(), at: time::now() }
+    }
+
+    /// By how much it was set back since it was looked at last.
+    fn set_back(&mut self) -> Option<Duration> {
+        let Self { wall: before, at } = std::mem::replace(self, Self::start());
+        let expected = before.saturating_add(self.at.saturating_duration_since(at));
+        Some(expected.saturating_duration_since(self.wall)).filter(|by| *by >= SET_BACK_MIN)
+    }
+}
+
+/// Has no reminder wait for longer than it was to because the wall clock was set back, by so much if that is known.
+async fn bring_forward<T: Actor>(hall: Arc<Hall<T>>, by: Option<Duration>) {
+    let core = hall.core().clone();
+    let mut backoff = Backoff::new();
+    // What belongs to an actor that is busy, or could not be stored, is tried again.
+    while !matches!(bring_all_forward(&hall, by).await, Ok(0)) {
+        let pause = backoff.pause();
+        tracing::debug!(address = %core.address, ?pause, "reminders are still to be brought forward");
+        time::sleep(pause).await;
+    }
+}
+
+/// Returns how many are left.
+async fn bring_all_forward<T: Actor>(hall: &Arc<Hall<T>>, by: Option<Duration>) -> Result<usize> {
+    let (core, now) = (hall.core(), time::wall());
+    let (mut left, mut last) = (0, None::<(WallTime, ActorId, String)>);
+    loop {
+        let after = last.as_ref().map(|(due, id, name)| (*due, id, &**name));
+        let page = core.store()?.due_after(WallTime::MAX, after, PAGE)?;
+        let is_last = page.len() < PAGE;
+        last = page.last().map(|(id, reminder)| (reminder.due, id.clone(), reminder.name.clone()));
+        let late = page.into_iter().filter_map(|(id, reminder)| {
+            let next = reminder.after_set_back(now, by, core.settings.reminders.retry_max)?;
+            // A hall that is closed has nothing changed any more.
+            Some((hall.cell(&id)?, reminder, next))
+        });
+        let replaced = late.map(|(cell, reminder, next)| async move {
+            let due = next.due;
+            let replacing = errand::run(&cell, reminder, Errand::Replace(Some(next)));
+            match time::timeout(FIRING_TIME, replacing).await {
+                Ok(Done::Settled) => {
+                    core.bell.due_at(due);
+                    0
+                }
+                _ => 1,
+            }
+        });
+        left += futures_util::future::join_all(replaced).await.into_iter().sum::<usize>();
+        if is_last {
+            return Ok(left);
+        }
+        tokio::task::consume_budget().await;
     }
 }
 

@@ -105,6 +105,7 @@ impl Remind<'_> {
             }
         };
         let now = time::wall();
+        let first_is_at = matches!(first, First::At(_));
         let delay = match (first, &schedule) {
             (First::After(delay), _) => delay,
             (First::At(moment), _) => moment.saturating_duration_since(now),
@@ -112,7 +113,11 @@ impl Remind<'_> {
             (First::AsScheduled, _) => Duration::ZERO,
         };
         let due = schedule.first_due(now, delay)?;
+        let is_by_length = !matches!((first_is_at, &schedule), (true, _) | (_, Schedule::Cron(_)));
         let mut reminder = Reminder::new(name, payload?, schedule, due)?.with_catch_up(catch_up);
+        if is_by_length {
+            reminder = reminder.with_wait(delay);
+        }
         if context.reminder(name)?.as_ref() == Some(&reminder) {
             // No two settings are equal, so that one that is equal to what was fired is known not to be set anew.
             reminder.due = reminder.due.saturating_add(Duration::from_millis(1));
@@ -135,7 +140,9 @@ impl Context {
     ///
     /// It is fired until it was handled: if that fails, it comes again after a while, and one that fires once is removed
     /// only after success. What becomes of it is committed with what the actor changes when it handles it. It survives
-    /// restarts and failovers, and the time that they take counts.
+    /// restarts and failovers, and the time that they take counts. It survives a wall clock that is set, too: one that waits for a
+    /// length of time waits for no longer than that when the clock is set back, and what is due when it is set forward is fired at
+    /// once; [`at`](Remind::at) and [`cron`](Remind::cron) go by what the clock shows.
     pub fn remind<'c>(&'c self, name: &'c str) -> Remind<'c> {
         Remind {
             context: self,

@@ -13,6 +13,9 @@ use super::{Answer, CatchUp, CronSchedule, Published, Reminder, Schedule};
 /// The version of every kind of record.
 pub(super) const VERSION: u8 = 1;
 
+/// The version of a reminder that was set by how long it waits, which it tells.
+const WAITING_VERSION: u8 = 2;
+
 /// The version of the notation of cron expressions.
 const CRON_VERSION: u8 = 1;
 
@@ -58,6 +61,14 @@ impl Owner<'_> {
         }
     }
 
+    /// The same for a reminder, of which there are two.
+    fn check_reminder_version(self, record: &[u8]) -> Result<()> {
+        match record.first() {
+            Some(&WAITING_VERSION) => Ok(()),
+            _ => self.check_version(record),
+        }
+    }
+
     /// The value of a state, which shares its bytes with the record.
     pub(super) fn state(self, record: Bytes) -> Result<Bytes> {
         self.check_version(&record)?;
@@ -66,7 +77,7 @@ impl Owner<'_> {
 
     /// The reminder of a record.
     pub(super) fn reminder(self, record: &Bytes) -> Result<Reminder> {
-        self.check_version(record)?;
+        self.check_reminder_version(record)?;
         let mut reader = Reader { owner: self, record, at: 1 };
         let [schedule, catch_up] = reader.take("its schedule")?;
         let catch_up = match catch_up {
@@ -78,16 +89,13 @@ impl Owner<'_> {
         let [due, planned] = [reader.time("its due time")?, reader.time("its planned time")?];
         let failures = u32::from_be_bytes(reader.take("the number of its failures")?);
         let fired = u64::from_be_bytes(reader.take("the number of its runs")?);
+        let wait = match record.first() {
+            Some(&WAITING_VERSION) => Some(reader.duration("how long it waits")?),
+            _ => None,
+        };
         let schedule = match schedule {
             ONCE => Schedule::Once,
-            EVERY => {
-                let seconds = u64::from_be_bytes(reader.take("its period")?);
-                let nanos = u32::from_be_bytes(reader.take("its period")?);
-                if nanos >= 1_000_000_000 {
-                    return Err(self.damaged("its period is none"));
-                }
-                Schedule::Every(Duration::new(seconds, nanos))
-            }
+            EVERY => Schedule::Every(reader.duration("its period")?),
             CRON => {
                 let [version] = reader.take("its cron expression")?;
                 if version != CRON_VERSION {
@@ -103,7 +111,7 @@ impl Owner<'_> {
         };
         let payload = record.slice(reader.at..);
         let name = self.name.to_owned();
-        let reminder = Reminder { name, payload, schedule, catch_up, due, planned, failures, fired };
+        let reminder = Reminder { name, payload, schedule, catch_up, due, planned, failures, fired, wait };
         reminder.check().map_err(|error| self.damaged("it is over a limit").with_source(error))?;
         Ok(reminder)
     }
@@ -132,7 +140,10 @@ impl Owner<'_> {
     /// The time under which a record is to be found in the index of its kind, without the rest; `None` for a kind that
     /// has no index.
     pub(super) fn time(self, record: &[u8]) -> Result<Option<WallTime>> {
-        self.check_version(record)?;
+        match self.kind {
+            Kind::Reminder => self.check_reminder_version(record)?,
+            _ => self.check_version(record)?,
+        }
         let at = match self.kind {
             Kind::State | Kind::Event => return Ok(None),
             Kind::Reminder => 3,
@@ -159,6 +170,16 @@ impl<'a> Reader<'a> {
 
     fn time(&mut self, what: &str) -> Result<WallTime> {
         self.take(what).map(|millis| WallTime::from_millis(u64::from_be_bytes(millis)))
+    }
+
+    /// A length of time, in seconds and nanoseconds.
+    fn duration(&mut self, what: &str) -> Result<Duration> {
+        let seconds = u64::from_be_bytes(self.take(what)?);
+        let nanos = u32::from_be_bytes(self.take(what)?);
+        if nanos >= 1_000_000_000 {
+            return Err(self.owner.damaged(&format!("{what} is none")));
+        }
+        Ok(Duration::new(seconds, nanos))
     }
 
     /// A text behind its length.
@@ -225,17 +246,18 @@ fn reminder_head(reminder: &Reminder) -> Head {
         CatchUp::All => 1,
         CatchUp::Skip => 2,
     };
-    head.extend_from_slice(&[VERSION, schedule, catch_up]);
+    let version = if reminder.wait.is_some() { WAITING_VERSION } else { VERSION };
+    head.extend_from_slice(&[version, schedule, catch_up]);
     head.extend_from_slice(&reminder.due.as_millis().to_be_bytes());
     head.extend_from_slice(&reminder.planned.as_millis().to_be_bytes());
     head.extend_from_slice(&reminder.failures.to_be_bytes());
     head.extend_from_slice(&reminder.fired.to_be_bytes());
+    if let Some(wait) = reminder.wait {
+        push_duration(&mut head, wait);
+    }
     match &reminder.schedule {
         Schedule::Once => {}
-        Schedule::Every(period) => {
-            head.extend_from_slice(&period.as_secs().to_be_bytes());
-            head.extend_from_slice(&period.subsec_nanos().to_be_bytes());
-        }
+        Schedule::Every(period) => push_duration(&mut head, *period),
         Schedule::Cron(cron) => {
             head.push(CRON_VERSION);
             push_text(&mut head, cron.as_str());
@@ -250,6 +272,11 @@ fn answer_head(answer: &Answer) -> Head {
     head.extend_from_slice(&answer.expires.as_millis().to_be_bytes());
     push_text(&mut head, &answer.method);
     head
+}
+
+fn push_duration(head: &mut Head, duration: Duration) {
+    head.extend_from_slice(&duration.as_secs().to_be_bytes());
+    head.extend_from_slice(&duration.subsec_nanos().to_be_bytes());
 }
 
 /// A text behind its length. What gets here has been checked against a limit that is far below what the length has room for.

@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use mainstay_core::time::WallTime;
+use mainstay_core::time::{Duration, WallTime};
 use mainstay_core::{Error, ErrorKind, Result};
 
 use super::Schedule;
@@ -8,6 +8,9 @@ use super::name::Kind;
 
 /// The most bytes of what a reminder hands to the actor that it wakes. What is larger belongs into the actor's state.
 pub const REMINDER_PAYLOAD_BYTES_MAX: usize = 64 << 10;
+
+/// Less than this is no clock that was set: times are told apart by a millisecond, and clocks are corrected by a few.
+const SET_BACK_NOISE: Duration = Duration::from_secs(1);
 
 /// A durable wake-up of an actor, told apart from its others by its name.
 ///
@@ -48,6 +51,9 @@ pub struct Reminder {
     pub failures: u32,
     /// How often it has been handled.
     pub fired: u64,
+    /// How long it was to wait before it fires first, if it was set by that and not by a time of day. Not known of one that an
+    /// older version has set.
+    pub wait: Option<Duration>,
 }
 
 /// What becomes of the times at which a reminder should have fired and nobody was there: the node was down, or the actor
@@ -81,8 +87,17 @@ impl Reminder {
     /// `Invalid` for a period that cannot be one, `TooLarge` for a name or payload over its limit.
     pub fn new(name: &str, payload: Bytes, schedule: Schedule, due: WallTime) -> Result<Self> {
         let name = name.to_owned();
-        let reminder =
-            Self { name, payload, schedule, catch_up: CatchUp::default(), due, planned: due, failures: 0, fired: 0 };
+        let reminder = Self {
+            name,
+            payload,
+            schedule,
+            catch_up: CatchUp::default(),
+            due,
+            planned: due,
+            failures: 0,
+            fired: 0,
+            wait: None,
+        };
         reminder.check()?;
         Ok(reminder)
     }
@@ -91,6 +106,12 @@ impl Reminder {
     #[must_use]
     pub fn with_catch_up(self, catch_up: CatchUp) -> Self {
         Self { catch_up, ..self }
+    }
+
+    /// The same as one that was set by how long it waits before it fires first.
+    #[must_use]
+    pub fn with_wait(self, wait: Duration) -> Self {
+        Self { wait: Some(wait), ..self }
     }
 
     /// Refuses what cannot be stored.
@@ -136,6 +157,27 @@ impl Reminder {
             CatchUp::Skip => self.schedule.next_on_grid(self.planned, now)?,
         };
         Some(Self { due: planned, planned, failures: 0, fired: self.fired.saturating_add(1), ..self.clone() })
+    }
+
+    /// What becomes of it when the wall clock was set back: one that waits for a length of time does not wait for longer than
+    /// that because of it. `by` is how far, if that is known; otherwise it waits once more from now on. `None` if it does not
+    /// wait for too long, or for a time of day, which comes when the clock shows it.
+    ///
+    /// The pause after a failure is at most `retry_max`.
+    pub fn after_set_back(&self, now: WallTime, by: Option<Duration>, retry_max: Duration) -> Option<Self> {
+        let length = match (&self.schedule, self.failures, self.fired) {
+            (_, 1.., _) => retry_max,
+            (Schedule::Cron(_), ..) => return None,
+            (Schedule::Every(period), 0, 1..) => *period,
+            (Schedule::Once | Schedule::Every(_), ..) => self.wait?,
+        };
+        let latest = now.saturating_add(length);
+        if self.due <= latest.saturating_add(SET_BACK_NOISE) {
+            return None;
+        }
+        let due = by.map_or(latest, |by| self.due.saturating_sub(by).max(now).min(latest));
+        let planned = if self.failures > 0 { self.planned } else { due };
+        Some(Self { due, planned, ..self.clone() })
     }
 
     /// What becomes of it when it has failed: it is tried again after a pause that grows with each failure, between

@@ -226,6 +226,78 @@ async fn it_comes_when_it_is_due_to_the_millisecond_with_its_value_and_then_it_i
     assert_eq!(tries().len(), 1);
 }
 
+/// Sets the wall clock alone.
+fn set_back(by: Duration) {
+    time::start_thread_wall(time::wall().saturating_sub(by));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_back_keeps_nothing_waiting_that_waits_for_a_length_of_time() {
+    let disk = SimDisk::new(1);
+    let (_node, clerk) = first_start(&disk).await;
+    time::sleep(2 * HOUR).await;
+    clerk.set(once("once", 10 * SECOND)).await.unwrap();
+    clerk.set(every("every", 4 * SECOND)).await.unwrap();
+    clerk.set(Plan { catch_up: "skip".into(), ..every("skip", 4 * SECOND) }).await.unwrap();
+    clerk.set(Plan { catch_up: "all".into(), ..every("all", 4 * SECOND) }).await.unwrap();
+    time::sleep(5 * SECOND).await;
+    assert_eq!(tries().len(), 3);
+    set_back(HOUR);
+    time::sleep(4 * SECOND).await;
+    assert_eq!(tries().len(), 6, "the three with a period, in step");
+    time::sleep(2 * SECOND).await;
+    assert_eq!(tries().len(), 7, "the one that fires once, after ten seconds in all");
+    time::sleep(4 * SECOND).await;
+    assert_eq!(tries().len(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_was_set_back_while_the_node_was_down_makes_a_reminder_wait_once_more_at_most() {
+    let disk = SimDisk::new(1);
+    let (node, clerk) = first_start(&disk).await;
+    time::sleep(2 * HOUR).await;
+    clerk.set(once("once", 10 * SECOND)).await.unwrap();
+    clerk.set(Plan { every: Some(SECOND), ..once("long before a period", 20 * SECOND) }).await.unwrap();
+    clerk.set(every("every", 4 * SECOND)).await.unwrap();
+    drop(node);
+    disk.crash();
+    set_back(HOUR);
+    let (_node, clerk) = start(&disk).await;
+    time::sleep(11 * SECOND).await;
+    assert_eq!(handled(&clerk).await, 1 + 2);
+    time::sleep(10 * SECOND).await;
+    assert!(handled(&clerk).await >= 1 + 4 + 1, "{:?}", clerk.handled().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_forward_fires_what_is_due_and_that_once() {
+    let disk = SimDisk::new(1);
+    let (_node, clerk) = first_start(&disk).await;
+    clerk.set(once("once", HOUR)).await.unwrap();
+    clerk.set(every("every", 600 * SECOND)).await.unwrap();
+    time::sleep(SECOND).await;
+    time::start_thread_wall(time::wall().saturating_add(2 * HOUR));
+    // The clock is looked at once a minute.
+    time::sleep(61 * SECOND).await;
+    assert_eq!(handled(&clerk).await, 2);
+    time::sleep(500 * SECOND).await;
+    assert_eq!(handled(&clerk).await, 2, "those that were missed are one");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_of_day_comes_when_the_clock_shows_it_and_each_once() {
+    let disk = SimDisk::new(1);
+    let (_node, clerk) = first_start(&disk).await;
+    clerk.set(Plan { cron: Some("* * * * *".into()), value: 1, name: "r".into(), ..Plan::default() }).await.unwrap();
+    time::sleep(HOUR + SECOND).await;
+    assert_eq!(tries().len(), 60);
+    set_back(HOUR);
+    time::sleep(HOUR).await;
+    assert_eq!(tries().len(), 60, "these have been");
+    time::sleep(61 * SECOND).await;
+    assert_eq!(tries().len(), 61);
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_earlier_one_wakes_an_alarm_that_sleeps_for_a_later_one() {
     let disk = SimDisk::new(1);

@@ -20,8 +20,8 @@ fn schedules() -> impl Strategy<Value = Schedule> {
 fn reminders() -> impl Strategy<Value = Reminder> {
     let catch_up = prop_oneof![Just(CatchUp::Once), Just(CatchUp::All), Just(CatchUp::Skip)];
     let payload = prop::collection::vec(any::<u8>(), 0..50);
-    (payload, schedules(), catch_up, any::<[u64; 3]>(), any::<u32>()).prop_map(
-        |(payload, schedule, catch_up, [due, planned, fired], failures)| Reminder {
+    (payload, schedules(), catch_up, any::<[u64; 3]>(), any::<u32>(), any::<Option<u32>>()).prop_map(
+        |(payload, schedule, catch_up, [due, planned, fired], failures, wait)| Reminder {
             name: "the name".into(),
             payload: payload.into(),
             schedule,
@@ -30,6 +30,7 @@ fn reminders() -> impl Strategy<Value = Reminder> {
             planned: WallTime::from_millis(planned),
             failures,
             fired,
+            wait: wait.map(|millis| Duration::from_millis(millis.into())),
         },
     )
 }
@@ -96,7 +97,8 @@ fn weekly() -> Reminder {
     let schedule = Schedule::Cron(CronSchedule::parse("@weekly").unwrap());
     let at = WallTime::from_millis;
     let (payload, catch_up) = (Bytes::from_static(b"p"), CatchUp::Skip);
-    Reminder { name: "the name".into(), payload, schedule, catch_up, due: at(1), planned: at(2), failures: 3, fired: 4 }
+    let (name, due, planned) = ("the name".into(), at(1), at(2));
+    Reminder { name, payload, schedule, catch_up, due, planned, failures: 3, fired: 4, wait: None }
 }
 
 #[test]
@@ -112,6 +114,9 @@ fn records_are_as_they_were_written_down() {
     reminder.catch_up = CatchUp::Once;
     assert_eq!(stored_reminder(&reminder)[..3], [1, 0, 0]);
     assert_eq!(stored_reminder(&reminder)[31..], *b"p");
+    reminder.wait = Some(Duration::new(7, 8));
+    assert_eq!(stored_reminder(&reminder)[..3], [2, 0, 0]);
+    assert_eq!(stored_reminder(&reminder)[31..], *b"\0\0\0\0\0\0\0\x07\0\0\0\x08p");
     let answer = Answer { method: "m".into(), reply: Bytes::from_static(b"r"), expires: WallTime::from_millis(9) };
     assert_eq!(stored_answer(&answer), b"\x01\0\0\0\0\0\0\0\x09\0\x01mr");
 }
@@ -125,7 +130,7 @@ fn each_damaged_field_is_told() {
         check_error(&error, Kind::Reminder);
         error.kind()
     };
-    assert_eq!(damaged(0, 2), ErrorKind::UnknownVersion);
+    assert_eq!(damaged(0, 3), ErrorKind::UnknownVersion);
     assert_eq!(damaged(1, 3), ErrorKind::Corrupt);
     assert_eq!(damaged(2, 3), ErrorKind::Corrupt);
     // The version and the text of the expression, and a length beyond the end.

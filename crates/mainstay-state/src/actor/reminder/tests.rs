@@ -211,3 +211,32 @@ fn the_pause_grows_with_each_failure_and_is_bounded() {
     assert!(pauses[5] >= Duration::from_secs(16) && pauses[5] <= Duration::from_secs(32), "{pauses:?}");
     assert!(pauses[19] >= RETRY_PAUSE_MAX / 2 && pauses[19] <= RETRY_PAUSE_MAX, "{pauses:?}");
 }
+
+#[test]
+fn what_waits_for_a_length_of_time_does_not_wait_for_longer_because_a_clock_was_set_back() {
+    let (second, hour) = (Duration::from_secs(1), Duration::from_secs(3600));
+    let set = WallTime::from_millis(1_000_000_000_000);
+    let due = set.saturating_add(10 * second);
+    let once = Reminder::new("r", Bytes::new(), Schedule::Once, due).unwrap().with_wait(10 * second);
+    // Four seconds after it was set the clock is set back by an hour, and that is noticed a second later.
+    let now = set.saturating_add(5 * second).saturating_sub(hour);
+    let next = once.after_set_back(now, Some(hour), hour).unwrap();
+    assert_eq!(next.due, now.saturating_add(5 * second), "what was left");
+    assert_eq!(once.after_set_back(now, None, hour).unwrap().due, now.saturating_add(10 * second), "once more");
+    assert_eq!(next.after_set_back(now, Some(hour), hour), None);
+    for later in [set, set.saturating_add(hour)] {
+        assert_eq!(once.after_set_back(later, None, hour), None, "nor is anything done to a clock that was not");
+    }
+    let handled = |schedule| Reminder { fired: 1, ..Reminder::new("r", Bytes::new(), schedule, due).unwrap() };
+    let minutely = handled(Schedule::Every(60 * second)).after_set_back(now, None, hour).unwrap();
+    assert_eq!((minutely.due, minutely.planned), (now.saturating_add(60 * second), minutely.due));
+    // A time of day comes when the clock shows it.
+    let at = Reminder::new("r", Bytes::new(), Schedule::Once, due).unwrap();
+    assert_eq!(at.after_set_back(now, Some(hour), hour), None);
+    let cron = Schedule::Cron(CronSchedule::parse("* * * * *").unwrap());
+    assert_eq!(handled(cron).after_set_back(now, Some(hour), hour), None);
+    // A pause after a failure is one all the same.
+    let failed = Reminder { failures: 1, ..at };
+    let next = failed.after_set_back(now, None, 30 * second).unwrap();
+    assert_eq!((next.due, next.planned), (now.saturating_add(30 * second), due));
+}
