@@ -96,6 +96,11 @@
 //! A lease is renewed by itself. If its holder dies it expires, and is given on after the member was told to refuse the old
 //! token: a holder that was only slow finds its next job refused.
 //!
+//! Nothing of one holder is found by the next: when a lease ends, the resource is [reset](crate::owner::Resource::reset), which
+//! is to be closed, and opened for the next job, unless it says that it can do better. A job by [`run`](ResourcePool::run) is a
+//! lease of its own here, so a resource whose jobs leave nothing behind should say so. A coordinator that is activated anew
+//! knows its leases by whoever renews them; until a lease would have expired, it gives nobody a member that may have a holder.
+//!
 //! A pool whose jobs are batches is a [`BatchWriter`](crate::batch::BatchWriter), and so is an
 //! [`OwnerRef`](crate::owner::OwnerRef): a [`BatchExecutor`](crate::batch::BatchExecutor) in front of it makes many small
 //! calls a few large jobs.

@@ -34,7 +34,8 @@ impl<T: Serialize + Send + Sync + 'static> CsvSink<T> {
     ///
     /// # Errors
     /// `NotPrimary` if they were opened with a larger token; `Fatal` if they are those of an actor; `Invalid` if a setting
-    /// cannot be; what keeps files from being opened.
+    /// cannot be; `Corrupt` if the last file is damaged, or shorter than what was acknowledged, with the place and what to do; what
+    /// keeps files from being opened.
     pub async fn open(settings: CsvSettings, key: impl Into<String>, fence: Fence) -> Result<Self> {
         Self::open_for(settings, Opening::new(key, fence)).await
     }
@@ -62,8 +63,8 @@ impl<T: Serialize + Send + Sync + 'static> CsvSink<T> {
     /// Appends rows, durably and together. Returns where the next row goes.
     ///
     /// # Errors
-    /// `NotPrimary` if another has opened the files since; `Invalid` for rows that are none; what keeps them from being
-    /// written. After an error nothing of it is written.
+    /// `NotPrimary` if another has opened the files since; `Invalid` for rows that are none; `Corrupt` as for
+    /// [`open`](CsvSink::open); what keeps them from being written. After an error nothing of it is written.
     pub async fn append(&self, rows: &[T]) -> Result<CsvMark> {
         self.write_rows(rows, None).await
     }
