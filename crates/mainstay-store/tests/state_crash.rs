@@ -94,7 +94,7 @@ fn put(store: &DiskStore, index: u64, keys: std::ops::Range<u32>, len: usize) {
 /// Applies, checkpoints, imports, crashes at any operation of the disk and reopens, over and over.
 fn crash_run(seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
-    let disk = SimDisk::new(seed);
+    let disk = if seed % 2 == 1 { SimDisk::with_large_sectors(seed) } else { SimDisk::new(seed) };
     // Every state that there ever was, by the index of its mark: an import may bring an old one back.
     let mut history: BTreeMap<u64, Entries> = BTreeMap::from([(0, Entries::new())]);
     // What may be there after a crash: the last checkpoint that returned, or one that was under way.

@@ -8,7 +8,7 @@ pub mod conformance;
 mod real;
 pub mod sim;
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -46,8 +46,13 @@ pub trait Disk: Debug + Send + Sync + 'static {
     /// Makes creations, renames and removals in a folder durable.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 
+    /// How much room there is for the files of a folder. A disk that cannot say has as much as anybody wants.
+    fn space(&self, _dir: &Path) -> io::Result<DiskSpace> {
+        Ok(DiskSpace::UNLIMITED)
+    }
+
     /// Takes the exclusive lock that a file stands for, creating the file if need be; it is released on drop and
-    /// when the process dies. Fails with [`io::ErrorKind::WouldBlock`] while somebody else holds it.
+    /// when the process dies. Fails with [`io::ErrorKind::WouldBlock`] while somebody else holds it, and says who ([`LockHolder`]).
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>>;
 }
 
@@ -77,6 +82,55 @@ pub trait DiskFile: Debug + Send + Sync + 'static {
     /// Makes everything written so far durable.
     fn sync(&self) -> io::Result<()>;
 }
+
+/// How much room a file system has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskSpace {
+    /// What this process may still use.
+    pub free_bytes: u64,
+    /// All of it, used or not.
+    pub total_bytes: u64,
+}
+
+impl DiskSpace {
+    /// More than anybody can use.
+    pub const UNLIMITED: Self = Self { free_bytes: u64::MAX, total_bytes: u64::MAX };
+}
+
+/// Who holds a lock: what [`Disk::lock`] says, inside of its error, when it cannot be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LockHolder {
+    /// This process: a node that is still running, or still stopping.
+    ThisProcess,
+    /// Another process, by its id if that is known.
+    Process(Option<u32>),
+}
+
+impl LockHolder {
+    /// Who holds the lock that could not be had, if the error is of that kind.
+    pub fn of(error: &io::Error) -> Option<Self> {
+        (error.kind() == io::ErrorKind::WouldBlock).then(|| {
+            let told = error.get_ref().and_then(|cause| cause.downcast_ref::<Self>());
+            told.copied().unwrap_or(Self::Process(None))
+        })
+    }
+
+    pub(crate) fn into_error(self) -> io::Error {
+        io::Error::new(io::ErrorKind::WouldBlock, self)
+    }
+}
+
+impl fmt::Display for LockHolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ThisProcess => f.write_str("a node of this process that is still running or stopping"),
+            Self::Process(Some(id)) => write!(f, "process {id}"),
+            Self::Process(None) => f.write_str("another process"),
+        }
+    }
+}
+
+impl std::error::Error for LockHolder {}
 
 /// An exclusive lock, released on drop.
 pub trait DiskLock: Debug + Send + Sync + 'static {}

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rustix::fs::FallocateFlags;
 
-use super::{Disk, DiskFile, DiskLock, OpenMode};
+use super::{Disk, DiskFile, DiskLock, DiskSpace, LockHolder, OpenMode};
 
 /// The operating system's files.
 ///
@@ -81,14 +81,34 @@ impl Disk for RealDisk {
         File::open(dir)?.sync_all()
     }
 
+    fn space(&self, dir: &Path) -> io::Result<DiskSpace> {
+        let found = rustix::fs::statvfs(dir)?;
+        Ok(DiskSpace {
+            free_bytes: found.f_bavail.saturating_mul(found.f_frsize),
+            total_bytes: found.f_blocks.saturating_mul(found.f_frsize),
+        })
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(RealLock { file })),
-            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Ok(()) => {
+                // For who wants it meanwhile. Should it fail, nobody is named.
+                _ = file.set_len(0).and_then(|()| file.write_all_at(std::process::id().to_string().as_bytes(), 0));
+                Ok(Box::new(RealLock { file }))
+            }
+            Err(TryLockError::WouldBlock) => Err(holder(&file).into_error()),
             Err(TryLockError::Error(error)) => Err(error),
         }
     }
+}
+
+/// Who says to hold the lock of a file.
+fn holder(file: &File) -> LockHolder {
+    let mut text = [0; 16];
+    let len = file.read_at(&mut text, 0).unwrap_or(0);
+    let id = str::from_utf8(&text[..len]).ok().and_then(|text| text.parse().ok());
+    if id == Some(std::process::id()) { LockHolder::ThisProcess } else { LockHolder::Process(id) }
 }
 
 /// The folder that holds a path; the root holds itself.
@@ -182,6 +202,7 @@ impl Drop for RealLock {
     /// Closing is not enough: a child process that another thread is just starting holds a copy for a moment. If this
     /// fails, closing still releases the lock, only later.
     fn drop(&mut self) {
+        _ = self.file.set_len(0);
         _ = self.file.unlock();
     }
 }

@@ -1,6 +1,7 @@
 //! A disk in memory that behaves like a real one where it hurts.
 //!
-//! [`SimDisk::crash`] loses what was not synced: every unsynced write is kept, dropped or torn between sectors, every
+//! [`SimDisk::crash`] loses what was not synced: every unsynced write is kept, dropped or torn between sectors (of 512 bytes,
+//! or of 4,096 for [`SimDisk::with_large_sectors`]), every
 //! unsynced change of a length or a name happened or did not. Chance comes from the seed alone: the same seed and the
 //! same calls give the same outcome.
 
@@ -20,11 +21,11 @@ use rand::SeedableRng as _;
 use rand::rngs::StdRng;
 
 pub use fault::{DiskOp, Fault};
-pub use file::SECTOR_BYTES;
-use file::SimInode;
+pub use file::{LARGE_SECTOR_BYTES, SECTOR_BYTES};
+use file::{SimInode, Way};
 use names::Names;
 
-use super::{Disk, DiskFile, DiskLock, OpenMode};
+use super::{Disk, DiskFile, DiskLock, DiskSpace, LockHolder, OpenMode};
 
 /// A simulated disk; clones are the same disk.
 ///
@@ -54,6 +55,7 @@ pub struct SimDisk {
 #[derive(Debug)]
 struct World {
     rng: StdRng,
+    sector_bytes: u64,
     /// Counts crashes: what was opened in another life is dead.
     life: u64,
     next_file: u64,
@@ -69,10 +71,21 @@ struct World {
 }
 
 impl SimDisk {
-    /// An empty disk.
+    /// An empty disk with sectors of [`SECTOR_BYTES`].
     pub fn new(seed: u64) -> Self {
+        Self::with_sectors(seed, SECTOR_BYTES)
+    }
+
+    /// An empty disk with sectors of [`LARGE_SECTOR_BYTES`]. A crash keeps or drops each of them as a whole, and may destroy one
+    /// that a write past the cache has covered in part since the last sync, with what was durable in it.
+    pub fn with_large_sectors(seed: u64) -> Self {
+        Self::with_sectors(seed, LARGE_SECTOR_BYTES)
+    }
+
+    fn with_sectors(seed: u64, sector_bytes: u64) -> Self {
         let world = World {
             rng: StdRng::seed_from_u64(seed),
+            sector_bytes,
             life: 0,
             next_file: 0,
             files: BTreeMap::new(),
@@ -174,6 +187,16 @@ impl SimDisk {
         world.forget_unreachable();
     }
 
+    fn open_by(&self, path: &Path, mode: OpenMode, way: Way) -> io::Result<Arc<dyn DiskFile>> {
+        let world = &mut *self.world.lock();
+        world.admit(DiskOp::Open, path)?;
+        let number = world.open(path, mode)?;
+        if let Some(file) = world.files.get_mut(&number) {
+            file.handles += 1;
+        }
+        Ok(Arc::new(SimFile { world: Arc::clone(&self.world), number, life: world.life, way }))
+    }
+
     fn damage(&self, path: &Path, offset: u64, change: impl Fn(u8) -> u8) -> io::Result<()> {
         let world = &mut *self.world.lock();
         let file = world.file_at(path)?;
@@ -216,7 +239,7 @@ impl World {
                 self.check_dir_of(path)?;
                 let number = self.next_file;
                 self.next_file += 1;
-                self.files.insert(number, SimInode::new(path.to_path_buf()));
+                self.files.insert(number, SimInode::new(path.to_path_buf(), self.sector_bytes));
                 self.names.create(path, number);
                 Ok(number)
             }
@@ -251,13 +274,11 @@ impl World {
 
 impl Disk for SimDisk {
     fn open(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
-        let world = &mut *self.world.lock();
-        world.admit(DiskOp::Open, path)?;
-        let number = world.open(path, mode)?;
-        if let Some(file) = world.files.get_mut(&number) {
-            file.handles += 1;
-        }
-        Ok(Arc::new(SimFile { world: Arc::clone(&self.world), number, life: world.life }))
+        self.open_by(path, mode, Way::Cached)
+    }
+
+    fn open_direct(&self, path: &Path, mode: OpenMode) -> io::Result<Arc<dyn DiskFile>> {
+        self.open_by(path, mode, Way::Direct)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -312,12 +333,21 @@ impl Disk for SimDisk {
         Ok(())
     }
 
+    fn space(&self, dir: &Path) -> io::Result<DiskSpace> {
+        let world = &mut *self.world.lock();
+        world.admit(DiskOp::Space, dir)?;
+        Ok(world.capacity_bytes.map_or(DiskSpace::UNLIMITED, |total_bytes| DiskSpace {
+            free_bytes: total_bytes.saturating_sub(world.used_bytes()),
+            total_bytes,
+        }))
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Box<dyn DiskLock>> {
         let world = &mut *self.world.lock();
         world.admit(DiskOp::Lock, path)?;
         world.open(path, OpenMode::Either)?;
         if !world.locks.insert(path.to_path_buf()) {
-            return Err(io::ErrorKind::WouldBlock.into());
+            return Err(LockHolder::ThisProcess.into_error());
         }
         Ok(Box::new(SimLock { world: Arc::clone(&self.world), path: path.to_path_buf(), life: world.life }))
     }
@@ -328,6 +358,7 @@ struct SimFile {
     world: Arc<Mutex<World>>,
     number: u64,
     life: u64,
+    way: Way,
 }
 
 impl SimFile {
@@ -373,13 +404,13 @@ impl DiskFile for SimFile {
         let end = offset.checked_add(bytes.len() as u64).ok_or(io::ErrorKind::InvalidInput)?;
         let half = |file: &mut SimInode, _: &mut StdRng| {
             if file.reserved() >= end {
-                let middle = (offset + bytes.len() as u64 / 2) / SECTOR_BYTES * SECTOR_BYTES;
-                file.write(&bytes[..middle.saturating_sub(offset) as usize], offset);
+                let middle = file.sector_before(offset + bytes.len() as u64 / 2);
+                file.write(&bytes[..middle.saturating_sub(offset) as usize], offset, self.way);
             }
         };
         self.with(DiskOp::Write, half, |world, number| {
             world.check_room(number, end)?;
-            world.file(number)?.write(bytes, offset);
+            world.file(number)?.write(bytes, offset, self.way);
             Ok(())
         })
     }

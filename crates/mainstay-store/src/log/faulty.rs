@@ -116,6 +116,10 @@ impl<L: NodeLog> NodeLog for FaultyLog<L> {
         self.log.lengths(group, range)
     }
 
+    fn check_space(&self) -> Result<()> {
+        self.log.check_space()
+    }
+
     fn group(&self, group: GroupId) -> GroupView {
         self.log.group(group)
     }
@@ -146,7 +150,7 @@ mod tests {
         super::super::conformance::check(&|| FaultyLog::new(MemoryLog::new()));
         super::super::conformance::check_durable(&|| {
             let disk = SimDisk::new(0);
-            let options = LogOptions { segment_bytes: 16 << 10, ..LogOptions::default() };
+            let options = LogOptions { segment_bytes: 64 << 10, ..LogOptions::default() };
             let open = move || SegmentLog::open(Arc::new(disk.clone()), Path::new("/log"), options.clone()).unwrap();
             Box::new(move || FaultyLog::new(open()))
         });

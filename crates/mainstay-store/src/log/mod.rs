@@ -24,7 +24,7 @@ use mainstay_core::Result;
 pub use batch::LogBatch;
 pub use faulty::FaultyLog;
 pub use memory::MemoryLog;
-pub use segment::{Driver, LogActivity, LogOptions, SegmentLog, SyncDelay};
+pub use segment::{Driver, LOCK_FILE, LogActivity, LogHealth, LogOptions, SegmentLog, SyncDelay};
 
 /// The number of a replication group within a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -65,6 +65,14 @@ pub trait NodeLog: Debug + Send + Sync + 'static {
 
     /// What the log knows of a group; a group that was never written is empty.
     fn group(&self, group: GroupId) -> GroupView;
+
+    /// Whether more may be committed to the log by now. Batches are taken all the same, because what is under way has to end.
+    ///
+    /// # Errors
+    /// `Overloaded` while the disk has little room left.
+    fn check_space(&self) -> Result<()> {
+        Ok(())
+    }
 
     /// The groups that were ever written and not removed, in order.
     fn groups(&self) -> Vec<GroupId>;

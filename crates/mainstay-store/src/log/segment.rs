@@ -10,6 +10,7 @@ mod block;
 mod cache;
 mod file;
 mod format;
+mod health;
 mod index;
 mod io_error;
 mod keeper;
@@ -19,6 +20,7 @@ mod record;
 mod recovery;
 mod room;
 mod shared;
+mod space;
 mod state;
 #[cfg(test)]
 mod tests;
@@ -36,6 +38,8 @@ use parking_lot::Mutex;
 
 pub use activity::LogActivity;
 use file::Segment;
+use format::SegmentHeader;
+pub use health::LogHealth;
 use index::Index;
 use io_error::io_error;
 pub use options::{Driver, LogOptions, SyncDelay};
@@ -44,7 +48,10 @@ use shared::Shared;
 use state::{Planned, State};
 
 use super::{Done, GroupId, GroupView, LogBatch, NodeLog};
-use crate::disk::{Disk, OpenMode};
+use crate::disk::{Disk, LockHolder, OpenMode};
+
+/// The file that whoever has the folder open holds a lock on.
+pub const LOCK_FILE: &str = "lock";
 
 /// A durable log in a folder; clones are the same log.
 ///
@@ -85,6 +92,16 @@ impl SegmentLog {
         self.handle.shared.state.lock().activity.clone()
     }
 
+    /// What is wrong with it, if anything is.
+    pub fn health(&self) -> LogHealth {
+        let shared = &self.handle.shared;
+        LogHealth {
+            failure: shared.state.lock().failure.clone(),
+            low_space: shared.space.check(&shared.dir).err().map(|error| error.to_string()),
+            free_bytes: shared.space.free_bytes(),
+        }
+    }
+
     /// Opens the log in a folder, which is created if need be and `options.mode` allows it, and finds what it holds.
     ///
     /// With [`Driver::Task`] it must be called inside of a runtime.
@@ -113,17 +130,17 @@ impl SegmentLog {
         } else {
             disk.create_dir_all(dir).map_err(|error| io_error("create", dir, error))?;
         }
-        let lock = disk.lock(&dir.join("lock")).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock => Error::new(
+        let lock = disk.lock(&dir.join(LOCK_FILE)).map_err(|error| match LockHolder::of(&error) {
+            Some(holder) => Error::new(
                 ErrorKind::Conflict,
                 format!(
-                    "node log folder {} is in use by another process: stop it first, or give each its own folder",
+                    "node log folder {} is in use by {holder}: stop it first, or give each its own folder",
                     dir.display()
                 ),
             ),
-            _ => io_error("lock", dir, error),
+            None => io_error("lock", dir, error),
         })?;
-        let recovered = match (recovery::recover(&*disk, dir)?, options.mode) {
+        let recovered = match (recovery::recover(&*disk, dir, options.block_alignment)?, options.mode) {
             (Some(_), OpenMode::New) => {
                 let there = format!("node log folder {} has a log already: choose another", dir.display());
                 return Err(Error::new(ErrorKind::Conflict, there));
@@ -135,13 +152,15 @@ impl SegmentLog {
         let spare = match &recovered.spare {
             Some(spare) => Arc::clone(spare),
             None => {
-                let number = recovered.segments.last().map_or(1, |segment| segment.number) + 1;
-                create(&*disk, dir, number, options.segment_bytes)?
+                let (number, len) = recovered.segments.last().map_or((1, 0), |last| (last.number, last.created_len()));
+                let header = SegmentHeader::new(number + 1, options.length_after(len), options.block_alignment);
+                create(&*disk, dir, header)?
             }
         };
         let driver = options.driver.clone();
         let state = State::new(recovered, spare);
         let shared = Arc::new(Shared::new(disk, dir.to_path_buf(), options, state, lock));
+        shared.look();
         // Made before the threads are started: if one cannot be, dropping it ends the others and frees the folder.
         let handle = Arc::new(Handle { shared: Arc::clone(&shared), threads: Mutex::default() });
         match driver {
@@ -170,17 +189,17 @@ fn no_log(dir: &Path) -> Error {
 
 /// The first segment of a new log.
 fn begin(disk: &dyn Disk, dir: &Path, options: &LogOptions) -> Result<Recovered> {
-    let first = create(disk, dir, 1, options.segment_bytes)?;
+    let first = create(disk, dir, SegmentHeader::new(1, options.first_length(), options.block_alignment))?;
     if matches!(options.driver, Driver::Thread) {
         while first.fill_step(u64::MAX).map_err(|error| io_error("write to", &first.path, error))? {}
     }
-    let end = format::SEGMENT_HEADER_BYTES as u64;
+    let end = first.start();
     Ok(Recovered { index: Index::default(), segments: vec![first], spare: None, end, next_lsn: 1 })
 }
 
-fn create(disk: &dyn Disk, dir: &Path, number: u32, len: u64) -> Result<Arc<Segment>> {
+fn create(disk: &dyn Disk, dir: &Path, header: SegmentHeader) -> Result<Arc<Segment>> {
     let make = || {
-        let segment = Segment::create(disk, dir, number, len)?;
+        let segment = Segment::create(disk, dir, header)?;
         segment.file.sync()?;
         disk.sync_dir(dir)?;
         Ok(segment)
@@ -231,6 +250,11 @@ impl NodeLog for SegmentLog {
 
     fn group(&self, group: GroupId) -> GroupView {
         self.handle.shared.state.lock().index.groups.get(&group).map(super::group::Group::view).unwrap_or_default()
+    }
+
+    fn check_space(&self) -> Result<()> {
+        let shared = &self.handle.shared;
+        shared.space.check(&shared.dir)
     }
 
     fn groups(&self) -> Vec<GroupId> {

@@ -16,6 +16,8 @@ pub enum DiskOp {
     Remove,
     /// [`Disk::sync_dir`](crate::disk::Disk::sync_dir).
     SyncDir,
+    /// [`Disk::space`](crate::disk::Disk::space).
+    Space,
     /// [`Disk::lock`](crate::disk::Disk::lock).
     Lock,
     /// [`DiskFile::len`](crate::disk::DiskFile::len).

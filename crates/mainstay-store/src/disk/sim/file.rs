@@ -5,8 +5,12 @@ use std::path::PathBuf;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 
-/// What a disk writes atomically.
+/// What a disk writes atomically, unless it has large sectors.
 pub const SECTOR_BYTES: u64 = 512;
+
+/// What a disk with large sectors writes atomically. A write past the cache that covers a sector in part makes it read, change and
+/// write back the whole, and when the power fails meanwhile the sector is lost with all that is in it.
+pub const LARGE_SECTOR_BYTES: u64 = CHUNK_BYTES as u64;
 
 /// The unit in which the content is kept and in which the state before a write is remembered.
 const CHUNK_BYTES: usize = 4096;
@@ -21,6 +25,8 @@ pub(super) struct SimInode {
     /// The path it was last opened or renamed to; for faults and messages.
     pub(super) path: PathBuf,
     pub(super) handles: u64,
+    /// [`SECTOR_BYTES`] or [`LARGE_SECTOR_BYTES`].
+    sector_bytes: u64,
     len: u64,
     /// The bytes that count against the disk's capacity.
     reserved: u64,
@@ -35,17 +41,27 @@ pub(super) struct SimInode {
     diverged: bool,
 }
 
+/// How a write gets to the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Through the system's cache, in whole pages.
+    Cached,
+    /// Past it, as it is.
+    Direct,
+}
+
 #[derive(Debug)]
 enum Pending {
-    Write { offset: u64, bytes: Vec<u8> },
+    Write { offset: u64, bytes: Vec<u8>, way: Way },
     Len { len: u64 },
 }
 
 impl SimInode {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(super) fn new(path: PathBuf, sector_bytes: u64) -> Self {
         Self {
             path,
             handles: 0,
+            sector_bytes,
             len: 0,
             reserved: 0,
             chunks: Chunks::new(),
@@ -58,6 +74,11 @@ impl SimInode {
 
     pub(super) fn len(&self) -> u64 {
         self.len
+    }
+
+    /// Where the sector of a place starts.
+    pub(super) fn sector_before(&self, offset: u64) -> u64 {
+        offset / self.sector_bytes * self.sector_bytes
     }
 
     pub(super) fn reserved(&self) -> u64 {
@@ -79,7 +100,7 @@ impl SimInode {
         Ok(())
     }
 
-    pub(super) fn write(&mut self, bytes: &[u8], offset: u64) {
+    pub(super) fn write(&mut self, bytes: &[u8], offset: u64, way: Way) {
         if bytes.is_empty() {
             return;
         }
@@ -88,7 +109,7 @@ impl SimInode {
         let end = offset + bytes.len() as u64;
         self.len = self.len.max(end);
         self.reserved = self.reserved.max(end);
-        self.pending.push(Pending::Write { offset, bytes: bytes.to_vec() });
+        self.pending.push(Pending::Write { offset, bytes: bytes.to_vec(), way });
     }
 
     pub(super) fn set_len(&mut self, len: u64) {
@@ -132,7 +153,13 @@ impl SimInode {
 
     /// Loses what was not synced, by chance.
     pub(super) fn crash(&mut self, rng: &mut StdRng) {
+        let in_part = self.written_in_part();
         self.decide_pending(rng);
+        for number in in_part {
+            if rng.random_range(0..4u8) == 0 {
+                self.before.insert(number, Some(Box::new([rng.random(); CHUNK_BYTES])));
+            }
+        }
         self.len = self.durable_len;
         self.reserved = self.reserved.min(self.len);
         for (number, before) in std::mem::take(&mut self.before) {
@@ -167,19 +194,37 @@ impl SimInode {
         let fate = rng.random_range(0..4u8);
         for op in &pending {
             let fate = if fate < 2 { fate } else { rng.random_range(0..4u8) };
+            let count = op.sectors(self.sector_bytes);
             match fate {
                 0 => self.settle(op, |_| true),
                 1 => {}
                 2 => {
-                    let kept = rng.random_range(0..=op.sectors());
+                    let kept = rng.random_range(0..=count);
                     self.settle(op, |sector| sector < kept);
                 }
                 _ => {
-                    let kept: Vec<bool> = (0..op.sectors()).map(|_| rng.random()).collect();
+                    let kept: Vec<bool> = (0..count).map(|_| rng.random()).collect();
                     self.settle(op, |sector| kept[sector as usize]);
                 }
             }
         }
+    }
+
+    /// The sectors that writes past the cache have covered in part while something else was in them: the disk reads such a
+    /// sector, changes it and writes it back. What goes through the cache is written in whole pages.
+    fn written_in_part(&self) -> Vec<u64> {
+        let mut found = Vec::new();
+        for op in self.pending.iter().filter(|_| self.sector_bytes == LARGE_SECTOR_BYTES) {
+            let Pending::Write { offset, bytes, way: Way::Direct } = op else { continue };
+            let end = offset + bytes.len() as u64;
+            for number in [offset / LARGE_SECTOR_BYTES, (end - 1) / LARGE_SECTOR_BYTES] {
+                let (first, next) = (number * LARGE_SECTOR_BYTES, (number + 1) * LARGE_SECTOR_BYTES);
+                if first < *offset || end < next.min(self.durable_len) {
+                    found.push(number);
+                }
+            }
+        }
+        found
     }
 
     /// Makes the sectors of an operation durable that `keep` names, counted from its first.
@@ -192,8 +237,8 @@ impl SimInode {
                 }
                 self.durable_len = *len;
             }
-            Pending::Write { offset, bytes } => {
-                for (sector, range) in sectors(*offset, bytes.len()) {
+            Pending::Write { offset, bytes, .. } => {
+                for (sector, range) in sectors(*offset, bytes.len(), self.sector_bytes) {
                     if !keep(sector) {
                         continue;
                     }
@@ -229,10 +274,10 @@ impl SimInode {
 }
 
 impl Pending {
-    fn sectors(&self) -> u64 {
+    fn sectors(&self, sector_bytes: u64) -> u64 {
         match self {
             Pending::Len { .. } => 1,
-            Pending::Write { offset, bytes } => sectors(*offset, bytes.len()).count() as u64,
+            Pending::Write { offset, bytes, .. } => sectors(*offset, bytes.len(), sector_bytes).count() as u64,
         }
     }
 }
@@ -287,8 +332,8 @@ fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, std::ops
 }
 
 /// The parts of a range that lie in one sector each, numbered from 0.
-fn sectors(offset: u64, len: usize) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> {
-    (0..).zip(split(offset, len, SECTOR_BYTES))
+fn sectors(offset: u64, len: usize, sector_bytes: u64) -> impl Iterator<Item = (u64, std::ops::Range<usize>)> {
+    (0..).zip(split(offset, len, sector_bytes))
 }
 
 fn split(offset: u64, len: usize, unit: u64) -> impl Iterator<Item = std::ops::Range<usize>> {

@@ -201,3 +201,26 @@ fn damage_is_durable() {
     assert_eq!(content(&disk, "/a").len(), 4);
     assert!(disk.flip_bit(Path::new("/a"), 4, 0).is_err());
 }
+
+#[test]
+fn large_sectors_are_whole_and_one_that_is_written_in_part_may_be_lost() {
+    let mut lost = 0;
+    for seed in 0..200 {
+        let disk = SimDisk::with_large_sectors(seed);
+        let cached = create(&disk, "/a");
+        let file = disk.open_direct(Path::new("/a"), OpenMode::Existing).unwrap();
+        file.write_all_at(&[1; 5 * 4096], 0).unwrap();
+        file.sync().unwrap();
+        file.write_all_at(&[2; 4096], 4096).unwrap();
+        file.write_all_at(&[3; 100], 2 * 4096 + 50).unwrap();
+        cached.write_all_at(&[4; 100], 4 * 4096 + 50).unwrap();
+        disk.crash();
+        let bytes = content(&disk, "/a");
+        let is = |range: std::ops::Range<usize>, byte: u8| bytes[range].iter().all(|found| *found == byte);
+        assert!(is(0..4096, 1) && is(3 * 4096..4 * 4096, 1), "nobody has written there");
+        assert!(is(4096..8192, 1) || is(4096..8192, 2), "a whole sector is old or new");
+        lost += u32::from(!is(8192..8242, 1));
+        assert!(is(4 * 4096..4 * 4096 + 50, 1), "the cache writes whole pages");
+    }
+    assert!((10..100).contains(&lost), "{lost} of 200 were lost");
+}

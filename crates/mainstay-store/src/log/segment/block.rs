@@ -63,8 +63,8 @@ impl Gather {
     }
 
     /// The bytes of a block with one batch.
-    pub(super) fn bytes_for(size: usize) -> u64 {
-        align((BLOCK_HEADER_BYTES + BATCH_HEADER_BYTES + size) as u64)
+    pub(super) fn bytes_for(size: usize, alignment: u32) -> u64 {
+        align((BLOCK_HEADER_BYTES + BATCH_HEADER_BYTES + size) as u64, alignment)
     }
 
     /// Starts a batch of a size.
@@ -91,8 +91,8 @@ impl Gather {
     /// Pads the block and gives it its header.
     pub(super) fn seal(mut self) -> Block {
         let len = self.buffer.len();
-        let padded = align(len as u64) as usize;
-        self.buffer.resize(padded, 0);
+        let padded = align(len as u64, self.segment.alignment()) as usize;
+        self.buffer.resize(padded, self.segment.padding());
         let checksum = crc32c::crc32c_append(self.checksum, &self.buffer[len..]);
         // A block is bounded by `BLOCK_BYTES_MAX` and the largest batch, which both are far below 4 GiB.
         let header =

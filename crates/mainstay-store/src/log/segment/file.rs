@@ -21,8 +21,8 @@ pub(super) struct Segment {
     pub(super) number: u32,
     pub(super) path: PathBuf,
     pub(super) file: Arc<dyn DiskFile>,
-    /// As its header says.
-    created_len: u64,
+    /// As it is on disk.
+    header: SegmentHeader,
     /// Where it ends; a large batch moves it.
     len: AtomicU64,
     /// The blocks that are masked, by offset: nearly none.
@@ -40,7 +40,8 @@ struct MaskedBlock {
 
 impl Segment {
     /// Reserves a new segment's room and writes its header. It is not durable yet.
-    pub(super) fn create(disk: &dyn Disk, dir: &Path, number: u32, len: u64) -> io::Result<Self> {
+    pub(super) fn create(disk: &dyn Disk, dir: &Path, header: SegmentHeader) -> io::Result<Self> {
+        let SegmentHeader { number, len, .. } = header;
         let path = dir.join(file_name(number));
         // A file that an earlier attempt could not finish is begun again. Through the cache: who has a batch that needs the
         // segment waits for this, and need not wait for the disk.
@@ -48,33 +49,52 @@ impl Segment {
         let made = (|| {
             cached.set_len(0)?;
             cached.allocate(len)?;
-            cached.write_all_at(&SegmentHeader { number, len }.encode(), 0)?;
+            cached.write_all_at(&header.encode_padded(), 0)?;
             disk.open_direct(&path, OpenMode::Existing)
         })();
         let file = made.inspect_err(|_| {
             // On a full disk the little that was taken is given back; if not even that works, opening cleans up.
             let _ = disk.remove(&path);
         })?;
-        let filled = Mutex::new(Some(format::SEGMENT_HEADER_BYTES as u64));
-        Ok(Self { number, path, file, created_len: len, len: AtomicU64::new(len), masks: Mutex::default(), filled })
+        let filled = Mutex::new(Some(u64::from(header.alignment)));
+        Ok(Self { number, path, file, header, len: AtomicU64::new(len), masks: Mutex::default(), filled })
     }
 
     /// A segment that was found on disk.
     pub(super) fn found(header: SegmentHeader, path: PathBuf, file: Arc<dyn DiskFile>, len: u64) -> Self {
-        let SegmentHeader { number, len: created_len } = header;
-        let len = AtomicU64::new(len);
-        Self { number, path, file, created_len, len, masks: Mutex::default(), filled: Mutex::new(None) }
+        let (number, len) = (header.number, AtomicU64::new(len));
+        Self { number, path, file, header, len, masks: Mutex::default(), filled: Mutex::new(None) }
     }
 
     /// Lets a segment that was found empty be zeroed from its header on: nobody knows how much of it was.
     pub(super) fn restart_fill(&self) {
-        *self.filled.lock() = Some(format::SEGMENT_HEADER_BYTES as u64);
+        *self.filled.lock() = Some(self.start());
     }
 
-    /// Makes the header durable by writing it once more: if a sync of the file has failed before, the operating system
+    /// Where its first block starts.
+    pub(super) fn start(&self) -> u64 {
+        u64::from(self.header.alignment)
+    }
+
+    /// What its blocks start and end at.
+    pub(super) fn alignment(&self) -> u32 {
+        self.header.alignment
+    }
+
+    /// What its blocks are padded with.
+    pub(super) fn padding(&self) -> u8 {
+        if self.header.version > format::VERSION_1 { format::PADDING } else { 0 }
+    }
+
+    /// The length that it was created with.
+    pub(super) fn created_len(&self) -> u64 {
+        self.header.len
+    }
+
+    /// Makes the header of an empty segment durable by writing it once more: if a sync of the file has failed before, the operating system
     /// shows what was written but may never write it by itself.
     pub(super) fn sync_header(&self) -> io::Result<()> {
-        self.file.write_all_at(&SegmentHeader { number: self.number, len: self.created_len }.encode(), 0)?;
+        self.file.write_all_at(&self.header.encode_padded(), 0)?;
         self.file.sync()
     }
 

@@ -2,12 +2,18 @@
 
 use mainstay_core::{Error, ErrorKind, Result};
 
-/// What a disk writes whole or not at all, and what blocks start and end at.
+/// The least that a disk writes whole or not at all: a torn block lacks a multiple of it.
 pub(super) const SECTOR_BYTES: usize = 512;
-/// The segment's header is its first sector.
+/// The most that a block can be aligned to.
+pub(super) const ALIGNMENT_MAX: u32 = 64 << 10;
+/// The bytes of a segment's header; the first block starts at the alignment of the segment.
 pub(super) const SEGMENT_HEADER_BYTES: usize = SECTOR_BYTES;
-/// The version of segment files that this code writes and reads.
-pub(super) const VERSION: u16 = 1;
+/// The version of segment files that this code writes.
+pub(super) const VERSION: u16 = 2;
+/// The version before, whose blocks are aligned to [`SECTOR_BYTES`] and padded with zeros.
+pub(super) const VERSION_1: u16 = 1;
+/// What blocks are padded with. Not with zeros, because a sector of zeros was never written.
+pub(super) const PADDING: u8 = 0x5a;
 /// The header at the start of every block.
 pub(super) const BLOCK_HEADER_BYTES: usize = 40;
 
@@ -21,15 +27,34 @@ pub(super) struct SegmentHeader {
     pub(super) number: u32,
     /// The length that the file was created with; it may grow for a large batch but never be shorter.
     pub(super) len: u64,
+    /// What blocks start and end at: a power of two of at least [`SECTOR_BYTES`].
+    pub(super) alignment: u32,
+    /// The version of the format that its blocks are in.
+    pub(super) version: u16,
 }
 
 impl SegmentHeader {
+    /// The header of a new segment.
+    pub(super) fn new(number: u32, len: u64, alignment: u32) -> Self {
+        Self { number, len, alignment, version: VERSION }
+    }
+
+    /// The header and the zeros up to the first block, which are written with one write.
+    pub(super) fn encode_padded(&self) -> Vec<u8> {
+        let mut bytes = self.encode().to_vec();
+        bytes.resize(self.alignment as usize, 0);
+        bytes
+    }
+
     pub(super) fn encode(&self) -> [u8; SEGMENT_HEADER_BYTES] {
         let mut bytes = [0; SEGMENT_HEADER_BYTES];
         bytes[..8].copy_from_slice(&SEGMENT_MAGIC);
-        bytes[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        bytes[8..10].copy_from_slice(&self.version.to_le_bytes());
         bytes[12..16].copy_from_slice(&self.number.to_le_bytes());
         bytes[16..24].copy_from_slice(&self.len.to_le_bytes());
+        if self.version > VERSION_1 {
+            bytes[24..28].copy_from_slice(&self.alignment.to_le_bytes());
+        }
         let checksum = crc32c::crc32c(&bytes[..SEGMENT_CHECKSUM_AT]);
         bytes[SEGMENT_CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
         bytes
@@ -47,13 +72,20 @@ impl SegmentHeader {
             return Err(Error::corrupt("the checksum of the segment's header is wrong"));
         }
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
-        if version != VERSION {
-            return Err(Error::new(
-                ErrorKind::UnknownVersion,
-                format!("the segment is of version {version}, this build reads version {VERSION}"),
-            ));
+        let alignment = match version {
+            VERSION_1 => SECTOR_BYTES as u32,
+            VERSION => u32_at(bytes, 24),
+            _ => {
+                return Err(Error::new(
+                    ErrorKind::UnknownVersion,
+                    format!("the segment is of version {version}, this build reads versions {VERSION_1} and {VERSION}"),
+                ));
+            }
+        };
+        if !is_alignment(alignment) {
+            return Err(Error::corrupt("the segment's header has an alignment that no segment has"));
         }
-        Ok(Self { number: u32_at(bytes, 12), len: u64_at(bytes, 16) })
+        Ok(Self { number: u32_at(bytes, 12), len: u64_at(bytes, 16), alignment, version })
     }
 }
 
@@ -112,9 +144,14 @@ fn header_checksum(bytes: &[u8; BLOCK_HEADER_BYTES], segment: u32, offset: u64) 
     crc32c::crc32c_append(place, &bytes[8..])
 }
 
-/// The next sector boundary.
-pub(super) fn align(len: u64) -> u64 {
-    len.next_multiple_of(SECTOR_BYTES as u64)
+/// The next place at which a block may start or end.
+pub(super) fn align(len: u64, alignment: u32) -> u64 {
+    len.next_multiple_of(u64::from(alignment))
+}
+
+/// True if blocks can be aligned to it.
+pub(super) fn is_alignment(alignment: u32) -> bool {
+    alignment.is_power_of_two() && (SECTOR_BYTES as u32..=ALIGNMENT_MAX).contains(&alignment)
 }
 
 /// True if a sector, or any other run of bytes, is all zeros.
@@ -188,8 +225,15 @@ mod tests {
 
     #[test]
     fn headers_are_read_back_and_only_at_their_place() {
-        let header = SegmentHeader { number: 7, len: 1 << 20 };
+        let header = SegmentHeader::new(7, 1 << 20, 4096);
         assert_eq!(SegmentHeader::decode(&header.encode()).unwrap(), header);
+        assert_eq!(SegmentHeader::decode(&header.encode_padded()).unwrap(), header);
+        assert_eq!(header.encode_padded().len(), 4096);
+        let before = SegmentHeader { version: VERSION_1, alignment: 512, ..header };
+        assert_eq!(SegmentHeader::decode(&before.encode()).unwrap(), before);
+        for alignment in [0, 256, 513, 1 << 17] {
+            SegmentHeader::decode(&SegmentHeader::new(7, 1 << 20, alignment).encode()).unwrap_err();
+        }
         let block = BlockHeader { first_lsn: 9, batches: 2, len: 100, mask: 3, checksum: 4 };
         let bytes = block.encode(7, 512);
         assert_eq!(BlockHeader::decode(&bytes, 7, 512), Some(block));

@@ -29,7 +29,8 @@ pub(super) fn stopped(cause: &str) -> Error {
     Error::fatal(format!("the node log has stopped: {cause}; once that is mended, open the log anew"))
 }
 
-fn is_full(error: &io::Error) -> bool {
+/// True if the disk has no room.
+pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 

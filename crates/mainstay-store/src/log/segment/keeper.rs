@@ -10,6 +10,7 @@ use super::index::Position;
 use super::io_error::io_error;
 use super::record::MOVED_HEADER_BYTES;
 use super::shared::Shared;
+use super::space::LOOK_INTERVAL;
 use crate::log::GroupId;
 
 /// How many bytes are moved with one batch, unless one entry has more.
@@ -18,19 +19,28 @@ const MOVE_BYTES_MAX: usize = 256 << 10;
 /// Works until the log is closed or has failed.
 pub(super) fn run_thread(shared: &Shared) {
     loop {
-        let has_changed = {
+        let (has_changed, looks) = {
             let mut state = shared.state.lock();
-            while !state.keep && !state.fill && !state.closed && state.failure.is_none() {
-                shared.keeping.wait(&mut state);
+            while !state.keep && !state.fill && !state.look && !state.closed && state.failure.is_none() {
+                // Nobody may write while there is little room: it is looked for then.
+                if shared.space.is_low() {
+                    let is_due = shared.keeping.wait_for(&mut state, LOOK_INTERVAL).timed_out();
+                    state.look |= is_due;
+                } else {
+                    shared.keeping.wait(&mut state);
+                }
             }
             if state.closed || state.failure.is_some() {
                 return;
             }
             state.fill = false;
-            state.keep
+            (state.keep, state.look)
         };
         if has_changed {
             tend(shared);
+        }
+        if has_changed || looks {
+            shared.look();
         }
         fill_spare(shared);
     }

@@ -40,8 +40,8 @@ struct Found {
 }
 
 /// Reads all segments; `None` if there are none. Cleans up what a crash has left behind, and changes nothing if
-/// anything is damaged.
-pub(super) fn recover(disk: &dyn Disk, dir: &Path) -> Result<Option<Recovered>> {
+/// anything is damaged. Empty segments that are taken into use get this alignment.
+pub(super) fn recover(disk: &dyn Disk, dir: &Path, alignment: u32) -> Result<Option<Recovered>> {
     let numbers = list(disk, dir)?;
     let Some(oldest) = numbers.first().copied() else { return Ok(None) };
     let missing = numbers.windows(2).find(|pair| pair[1] - pair[0] > 1).map(|pair| pair[0] + 1);
@@ -83,7 +83,7 @@ pub(super) fn recover(disk: &dyn Disk, dir: &Path) -> Result<Option<Recovered>> 
         ))
     })?;
     let next_lsn = replay.next_lsn.unwrap_or(1);
-    let Some(Resume { segments, spare, end }) = finish(disk, dir, read, unused)? else { return Ok(None) };
+    let Some(Resume { segments, spare, end }) = finish(disk, dir, read, unused, alignment)? else { return Ok(None) };
     Ok(Some(Recovered { index, segments, spare, end, next_lsn }))
 }
 
@@ -131,11 +131,17 @@ struct Resume {
 }
 
 /// Decides where the log goes on, and cleans up.
-fn finish(disk: &dyn Disk, dir: &Path, mut read: ReadSegments, unused: Vec<Found>) -> Result<Option<Resume>> {
+fn finish(
+    disk: &dyn Disk,
+    dir: &Path,
+    mut read: ReadSegments,
+    unused: Vec<Found>,
+    alignment: u32,
+) -> Result<Option<Resume>> {
     let mut unused = unused.into_iter();
     let blank = read.take_blank()?;
     let ReadSegments { mut segments, tail, .. } = read;
-    let mut end = SEGMENT_HEADER_BYTES as u64;
+    let end;
     let mut spare = None;
     match (segments.last(), tail, blank) {
         (Some(last), Some(tail), Some((blank, torn))) => {
@@ -150,11 +156,13 @@ fn finish(disk: &dyn Disk, dir: &Path, mut read: ReadSegments, unused: Vec<Found
             // Before anything is written to the segment before: what is left here would be taken for a proof that
             // all of that was durable.
             torn.clean(&blank).map_err(|error| io_error("clean up", &blank.path, error))?;
+            let header = SegmentHeader::new(blank.number, blank.created_len(), alignment);
+            let blank = Segment::found(header, blank.path.clone(), Arc::clone(&blank.file), blank.len());
             blank.sync_header().map_err(|error| io_error("write to", &blank.path, error))?;
             blank.restart_fill();
             tail.clean(last).map_err(|error| io_error("clean up the end of", &last.path, error))?;
             end = tail.end;
-            spare = Some(blank);
+            spare = Some(Arc::new(blank));
         }
         (Some(last), Some(tail), None) => {
             // The next segment is durable before the first block of one is written.
@@ -164,7 +172,7 @@ fn finish(disk: &dyn Disk, dir: &Path, mut read: ReadSegments, unused: Vec<Found
             let header = header_of(&next)?;
             tail.clean(last).map_err(|error| io_error("clean up the end of", &last.path, error))?;
             end = tail.end;
-            spare = Some(take_empty(next, header)?);
+            spare = Some(take_empty(next, header, alignment)?);
         }
         _ => {
             // Nothing was ever written, so nothing was ever acknowledged: the first usable file is as good as new.
@@ -180,11 +188,13 @@ fn finish(disk: &dyn Disk, dir: &Path, mut read: ReadSegments, unused: Vec<Found
                 Err(_) if unused.as_slice().is_empty() && is_unfinished(&first) => return Ok(None),
                 Err(error) => return Err(error),
             };
-            segments.push(take_empty(first, header)?);
+            let first = take_empty(first, header, alignment)?;
+            end = first.start();
+            segments.push(first);
             if let Some((Ok(header), next)) = unused.as_slice().first().map(|next| (header_of(next), next))
                 && next.number == 2
             {
-                spare = unused.next().map(|next| take_empty(next, header)).transpose()?;
+                spare = unused.next().map(|next| take_empty(next, header, alignment)).transpose()?;
             }
         }
     }
@@ -208,9 +218,11 @@ fn is_unfinished(found: &Found) -> bool {
         || SegmentHeader::decode(&found.bytes).is_ok_and(|header| header.number == found.number)
 }
 
-/// Takes an empty segment into use. Who created it may have failed to sync it, or was killed before.
-fn take_empty(found: Found, header: SegmentHeader) -> Result<Arc<Segment>> {
+/// Takes an empty segment into use, whatever version and alignment it was created with. Who created it may have failed to sync it,
+/// or was killed before.
+fn take_empty(found: Found, header: SegmentHeader, alignment: u32) -> Result<Arc<Segment>> {
     let len = found.bytes.len() as u64;
+    let header = SegmentHeader::new(header.number, header.len, alignment);
     let segment = Segment::found(header, found.path, found.file, len);
     segment.sync_header().map_err(|error| io_error("write to", &segment.path, error))?;
     segment.restart_fill();

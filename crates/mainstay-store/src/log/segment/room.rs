@@ -3,17 +3,18 @@
 use mainstay_core::{Error, ErrorKind, Result};
 
 use super::block::Gather;
-use super::format::{SECTOR_BYTES, SEGMENT_HEADER_BYTES, align};
+use super::format::{ALIGNMENT_MAX, align};
 use super::record::BATCH_HEADER_BYTES;
 
-/// The end of a segment that is kept for when there is no other room left: at least so much,
+/// The end of a segment that is kept for when there is no other room left: at least so much and so many of the smallest blocks,
 const RESERVE_BYTES_MIN: u64 = 4096;
+const RESERVE_BLOCKS_MIN: u64 = 4;
 /// and at least such a part of it.
 const RESERVE_SHARE: u64 = 64;
 /// Which part of the reserve only batches may use that give room back: others, of any number and size, cannot use it up.
 const RESERVE_LAST_SHARE: u64 = 2;
 /// Places in a segment have 32 bits.
-const SEGMENT_LEN_MAX: u64 = (1 << 32) - SECTOR_BYTES as u64;
+const SEGMENT_LEN_MAX: u64 = (1 << 32) - ALIGNMENT_MAX as u64;
 
 /// What a batch is, when room is scarce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,10 +28,10 @@ pub(super) enum Claim {
 }
 
 /// How much of what is left of a segment a batch may use.
-pub(super) fn room_for(claim: Claim, len: u64, end: u64) -> u64 {
+pub(super) fn room_for(claim: Claim, len: u64, end: u64, alignment: u32) -> u64 {
     let kept = match claim {
-        Claim::Entries => reserve(len),
-        Claim::Small => reserve(len) / RESERVE_LAST_SHARE,
+        Claim::Entries => reserve(len, alignment),
+        Claim::Small => reserve(len, alignment) / RESERVE_LAST_SHARE,
         Claim::Drops => 0,
     };
     len.saturating_sub(end).saturating_sub(kept)
@@ -49,9 +50,9 @@ pub(super) struct NewLength {
 ///
 /// # Errors
 /// `TooLarge` if no segment can be so long.
-pub(super) fn new_length(carried: usize, batch: usize, segment_bytes: u64) -> Result<NewLength> {
-    let start = SEGMENT_HEADER_BYTES as u64;
-    let needed = with_reserve(start + Gather::bytes_for(carried + BATCH_HEADER_BYTES + batch));
+pub(super) fn new_length(carried: usize, batch: usize, segment_bytes: u64, alignment: u32) -> Result<NewLength> {
+    let start = u64::from(alignment);
+    let needed = with_reserve(start + Gather::bytes_for(carried + BATCH_HEADER_BYTES + batch, alignment), alignment);
     if needed > SEGMENT_LEN_MAX {
         return Err(Error::new(
             ErrorKind::TooLarge,
@@ -61,27 +62,31 @@ pub(super) fn new_length(carried: usize, batch: usize, segment_bytes: u64) -> Re
             ),
         ));
     }
-    let roomy = with_reserve(start + Gather::bytes_for(carried) + segment_bytes / 2);
+    let roomy = with_reserve(start + Gather::bytes_for(carried, alignment) + segment_bytes / 2, alignment);
     Ok(NewLength { needed, wanted: roomy.max(segment_bytes).max(needed).min(SEGMENT_LEN_MAX) })
 }
 
 /// How long all segments would be if everything was moved into new ones, at most.
-pub(super) fn rewritten_bytes(carried: usize, moved: u64, segment_bytes: u64) -> u64 {
+pub(super) fn rewritten_bytes(carried: usize, moved: u64, segment_bytes: u64, alignment: u32) -> u64 {
     // What does not fit into a segment at all is not made smaller by moving.
-    let Ok(NewLength { wanted, .. }) = new_length(carried, 0, segment_bytes) else { return u64::MAX };
-    let start = SEGMENT_HEADER_BYTES as u64 + Gather::bytes_for(carried);
-    let room = room_for(Claim::Entries, wanted, start).max(1);
+    let Ok(NewLength { wanted, .. }) = new_length(carried, 0, segment_bytes, alignment) else { return u64::MAX };
+    let start = u64::from(alignment) + Gather::bytes_for(carried, alignment);
+    let room = room_for(Claim::Entries, wanted, start, alignment).max(1);
     // The last one has just been begun, and one is the spare one.
     moved.div_ceil(room).saturating_add(2).saturating_mul(wanted)
 }
 
 /// The length of a segment that has so much room beside its reserve.
-pub(super) fn with_reserve(room: u64) -> u64 {
-    align(room + (room / (RESERVE_SHARE - 1) + 1).max(RESERVE_BYTES_MIN))
+pub(super) fn with_reserve(room: u64, alignment: u32) -> u64 {
+    align(room + (room / (RESERVE_SHARE - 1) + 1).max(reserve_min(alignment)), alignment)
 }
 
-fn reserve(len: u64) -> u64 {
-    (len / RESERVE_SHARE).max(RESERVE_BYTES_MIN)
+fn reserve(len: u64, alignment: u32) -> u64 {
+    (len / RESERVE_SHARE).max(reserve_min(alignment))
+}
+
+fn reserve_min(alignment: u32) -> u64 {
+    RESERVE_BYTES_MIN.max(RESERVE_BLOCKS_MIN * u64::from(alignment))
 }
 
 #[cfg(test)]
@@ -91,28 +96,32 @@ mod tests {
     #[test]
     fn a_new_segment_has_room_beside_what_it_carries() {
         let usual = 64 << 20;
-        assert_eq!(new_length(1000, 1000, usual).unwrap().wanted, usual);
+        assert_eq!(new_length(1000, 1000, usual, 4096).unwrap().wanted, usual);
         for carried in [20 << 20, 40 << 20, 64 << 20, 1 << 30] {
-            let NewLength { needed, wanted } = new_length(carried, 0, usual).unwrap();
+            let NewLength { needed, wanted } = new_length(carried, 0, usual, 4096).unwrap();
             assert!(needed >= carried as u64 && wanted - needed >= usual / 2 - (1 << 20), "{carried}");
-            assert!(room_for(Claim::Entries, wanted, needed) > 0);
+            assert!(room_for(Claim::Entries, wanted, needed, 4096) > 0);
         }
     }
 
     #[test]
     fn no_segment_is_longer_than_its_places_can_say() {
-        let NewLength { needed, wanted } = new_length(3 << 30, 900 << 20, 1 << 30).unwrap();
+        let NewLength { needed, wanted } = new_length(3 << 30, 900 << 20, 1 << 30, 512).unwrap();
         assert!(needed <= wanted && u32::try_from(wanted).is_ok());
-        let error = new_length(3 << 30, 1 << 30, 1 << 30).unwrap_err();
+        let error = new_length(3 << 30, 1 << 30, 1 << 30, 512).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge);
-        assert_eq!(rewritten_bytes(5 << 30, 1, 1 << 30), u64::MAX);
+        assert_eq!(rewritten_bytes(5 << 30, 1, 1 << 30, 512), u64::MAX);
     }
 
     #[test]
     fn the_last_of_the_reserve_is_for_what_gives_room_back() {
         let len = 16 << 10;
-        let rooms = [Claim::Entries, Claim::Small, Claim::Drops].map(|claim| room_for(claim, len, 512));
+        let rooms = [Claim::Entries, Claim::Small, Claim::Drops].map(|claim| room_for(claim, len, 512, 512));
         assert_eq!(rooms, [len - 512 - 4096, len - 512 - 2048, len - 512]);
-        assert_eq!(room_for(Claim::Entries, len, len - 512), 0);
+        assert_eq!(room_for(Claim::Entries, len, len - 512, 512), 0);
+        // Two of the smallest blocks are left for each.
+        let len = 64 << 10;
+        let rooms = [Claim::Entries, Claim::Small, Claim::Drops].map(|claim| room_for(claim, len, 4096, 4096));
+        assert_eq!(rooms, [len - 4096 - 16_384, len - 4096 - 8192, len - 4096]);
     }
 }

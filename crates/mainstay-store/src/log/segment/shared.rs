@@ -9,8 +9,10 @@ use tokio::sync::Notify;
 
 use super::block::Block;
 use super::file::Segment;
-use super::io_error::{io_error, refusal, stopped};
+use super::format::SegmentHeader;
+use super::io_error::{io_error, is_full, refusal, stopped};
 use super::options::LogOptions;
+use super::space::SpaceWatch;
 use super::state::{State, Wakes};
 use crate::disk::{Disk, DiskLock};
 use crate::log::callback::call;
@@ -34,6 +36,7 @@ pub(super) struct Shared {
     /// The last segment whose successor is known to be durable.
     entered: AtomicU32,
     lock: Mutex<Option<Box<dyn DiskLock>>>,
+    pub(super) space: SpaceWatch,
 }
 
 impl Shared {
@@ -56,14 +59,22 @@ impl Shared {
             unsynced: Mutex::new(None),
             entered,
             lock: Mutex::new(Some(lock)),
+            space: SpaceWatch::new(),
         }
     }
 
     /// Reserves a segment, for [`State::submit`].
-    pub(super) fn new_spare(&self) -> impl FnOnce(u32) -> Result<Segment> + '_ {
-        |number| {
-            Segment::create(&*self.disk, &self.dir, number, self.options.segment_bytes)
-                .map_err(|error| refusal("reserve a new segment in", &self.dir, error))
+    pub(super) fn new_spare(&self) -> impl FnOnce(u32, u64) -> Result<Segment> + '_ {
+        |number, len| {
+            let create = |len| {
+                let header = SegmentHeader::new(number, len, self.options.block_alignment);
+                Segment::create(&*self.disk, &self.dir, header)
+            };
+            // A disk without room for a segment that is twice as long may have room for one that is not.
+            let smallest = self.options.first_length();
+            let created = create(len)
+                .or_else(|error| if is_full(&error) && len > smallest { create(smallest) } else { Err(error) });
+            created.map_err(|error| refusal("reserve a new segment in", &self.dir, error))
         }
     }
 
@@ -95,7 +106,7 @@ impl Shared {
     pub(super) fn complete(&self, block: Block, result: io::Result<()>) {
         match result {
             Ok(()) => {
-                let keep = self.state.lock().finish_block(&block, &self.options);
+                let keep = self.state.lock().finish_block(&block, &self.options, self.space.look_bytes());
                 if keep {
                     self.keeping.notify_one();
                 }
@@ -105,7 +116,11 @@ impl Shared {
             }
             Err(error) => {
                 let cause = describe(&io_error("write to", &block.segment.path, error));
-                let others = self.state.lock().fail(cause.clone());
+                let others = {
+                    let mut state = self.state.lock();
+                    announce(state.failure.as_deref(), &cause);
+                    state.fail(cause.clone())
+                };
                 self.keeping.notify_one();
                 for done in block.dones.into_iter().chain(others) {
                     call(done, Err(stopped(&cause)));
@@ -130,7 +145,12 @@ impl Shared {
 
     /// Stops the log for a reason that no block has met. The writer tells those who wait, in their order.
     pub(super) fn fail(&self, error: &mainstay_core::Error) {
-        self.state.lock().failure.get_or_insert_with(|| describe(error));
+        {
+            let mut state = self.state.lock();
+            let cause = describe(error);
+            announce(state.failure.as_deref(), &cause);
+            state.failure.get_or_insert(cause);
+        }
         self.work.notify_one();
         self.task.notify_one();
     }
@@ -148,9 +168,32 @@ impl Shared {
         true
     }
 
+    /// Looks at how much room the disk has.
+    pub(super) fn look(&self) {
+        let spare_bytes = {
+            let mut state = self.state.lock();
+            state.looks();
+            state.spare.created_len()
+        };
+        // For the next segment, and one more for what is under way by then.
+        let needed = 2 * self.options.length_after(spare_bytes);
+        self.space.look(&*self.disk, &self.dir, self.options.reserve_bytes, needed);
+    }
+
     /// Lets others open the folder.
     pub(super) fn release_folder(&self) {
         drop(self.lock.lock().take());
+    }
+}
+
+/// Says that the log stops, unless it has before.
+fn announce(before: Option<&str>, cause: &str) {
+    if before.is_none() {
+        tracing::error!(
+            cause,
+            "the node log has stopped, and with it all persisted sets of this node: nothing is lost that was acknowledged; \
+             mend the cause and restart the node"
+        );
     }
 }
 

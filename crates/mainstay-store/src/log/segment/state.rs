@@ -3,19 +3,20 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Error, ErrorKind, Result, time};
 
 use super::activity::LogActivity;
 use super::block::{Block, Gather};
 use super::cache::BlockCache;
 use super::file::{FILL_STEP_BYTES, Segment};
-use super::format::{SEGMENT_HEADER_BYTES, align};
+use super::format::align;
 use super::index::{Index, Position};
 use super::io_error::{refusal, stopped};
 use super::options::LogOptions;
 use super::record::{self, BATCH_HEADER_BYTES, MOVED_HEADER_BYTES};
 use super::recovery::Recovered;
 use super::room::{self, Claim};
+use super::space::LOOK_INTERVAL;
 use crate::log::batch::{LogBatch, LogWrite};
 use crate::log::group::check;
 use crate::log::{Done, GroupId};
@@ -26,6 +27,9 @@ const BLOCK_BYTES_MAX: usize = 4 << 20;
 const READ_GAP_BYTES: u32 = 512;
 /// How much is read at once.
 const READ_RUN_BYTES_MAX: u32 = 1 << 20;
+
+/// How often the room on the disk is looked at, at least, while a segment is filled.
+const LOOKS_PER_SEGMENT: u64 = 8;
 
 /// Everything about the log that changes, under one lock.
 #[derive(Debug)]
@@ -58,6 +62,11 @@ pub(super) struct State {
     pub(super) keep: bool,
     /// More of the spare segment is to be zeroed than when the keeper looked last.
     pub(super) fill: bool,
+    /// The disk is to be looked at.
+    pub(super) look: bool,
+    /// When it was looked at last, and what was written since.
+    looked: time::Instant,
+    unlooked_bytes: u64,
     pub(super) activity: LogActivity,
 }
 
@@ -95,6 +104,9 @@ impl State {
             idle: false,
             keep: true,
             fill: false,
+            look: false,
+            looked: time::now(),
+            unlooked_bytes: 0,
             activity: LogActivity::default(),
         };
         state.find_dead();
@@ -117,8 +129,13 @@ impl State {
     pub(super) fn is_wasteful(&self, options: &LogOptions) -> bool {
         let total = self.log_bytes();
         total > options.log_bytes_max
-            && room::rewritten_bytes(self.index.carried_bytes(), self.index.moved_bytes(), options.segment_bytes)
-                .saturating_mul(2)
+            && room::rewritten_bytes(
+                self.index.carried_bytes(),
+                self.index.moved_bytes(),
+                options.segment_bytes,
+                options.block_alignment,
+            )
+            .saturating_mul(2)
                 < total
     }
 
@@ -129,7 +146,7 @@ impl State {
         batch: LogBatch,
         done: Done,
         options: &LogOptions,
-        new_spare: impl FnOnce(u32) -> Result<Segment>,
+        new_spare: impl FnOnce(u32, u64) -> Result<Segment>,
     ) -> Result<Wakes> {
         self.check_open()?;
         let size = batch.writes.iter().map(record::size_of).sum::<usize>();
@@ -223,27 +240,32 @@ impl State {
         size: usize,
         claim: Claim,
         options: &LogOptions,
-        new_spare: impl FnOnce(u32) -> Result<Segment>,
+        new_spare: impl FnOnce(u32, u64) -> Result<Segment>,
     ) -> Result<bool> {
         if self.queue.back().is_some_and(|gather| gather.buffer.len() + size > BLOCK_BYTES_MAX) {
             self.close_block();
         }
-        let needed = match self.queue.back().filter(|gather| !gather.closed) {
-            Some(gather) => align((gather.buffer.len() + BATCH_HEADER_BYTES + size) as u64),
-            None => Gather::bytes_for(size),
-        };
         let active = self.active();
-        if needed <= room::room_for(Claim::Entries, active.len(), self.end) {
+        let alignment = active.alignment();
+        let needed = match self.queue.back().filter(|gather| !gather.closed) {
+            Some(gather) => align((gather.buffer.len() + BATCH_HEADER_BYTES + size) as u64, alignment),
+            None => Gather::bytes_for(size, alignment),
+        };
+        let fits = needed <= room::room_for(Claim::Entries, active.len(), self.end, alignment);
+        // A segment of an earlier version, or of a disk with smaller sectors, is left behind.
+        let is_outdated = alignment < options.block_alignment;
+        if fits && !is_outdated {
             return Ok(false);
         }
-        if self.end == SEGMENT_HEADER_BYTES as u64 && self.queue.is_empty() {
+        if self.end == active.start() && self.queue.is_empty() && !is_outdated {
             // The first segment of all, still empty: it becomes as long as its first batch needs it to be.
-            let len = room::with_reserve(self.end + needed);
+            let len = room::with_reserve(self.end + needed, alignment);
             return active.grow(len).map(|()| false).map_err(|error| refusal("grow", &active.path, error));
         }
-        let room = room::room_for(claim, active.len(), self.end);
+        let room = room::room_for(claim, active.len(), self.end, alignment);
         match self.rotate(size, options, new_spare) {
             Ok(()) => Ok(true),
+            Err(_) if fits => Ok(false),
             Err(error) if error.kind() == ErrorKind::StorageFull && claim != Claim::Entries && needed <= room => {
                 Ok(false)
             }
@@ -257,21 +279,22 @@ impl State {
         &mut self,
         size: usize,
         options: &LogOptions,
-        new_spare: impl FnOnce(u32) -> Result<Segment>,
+        new_spare: impl FnOnce(u32, u64) -> Result<Segment>,
     ) -> Result<()> {
         let mut carried = Vec::new();
         self.index.carries().for_each(|carry| record::encode_carry(&mut carried, &carry));
         debug_assert_eq!(carried.len(), self.index.carried_bytes());
-        let length = room::new_length(carried.len(), size, options.segment_bytes)?;
         let spare = Arc::clone(&self.spare);
+        let usual = spare.created_len().min(options.segment_bytes);
+        let length = room::new_length(carried.len(), size, usual, spare.alignment())?;
         let number = spare.number.checked_add(1).ok_or_else(|| Error::fatal("the node log has no segment left"))?;
         let grown = spare.grow(length.wanted).or_else(|_| spare.grow(length.needed));
         grown.map_err(|error| refusal("grow", &spare.path, error))?;
-        let next_spare = new_spare(number)?;
+        let next_spare = new_spare(number, options.length_after(spare.created_len()))?;
         self.close_block();
+        self.end = spare.start();
         self.segments.insert(spare.number, spare);
         self.spare = Arc::new(next_spare);
-        self.end = SEGMENT_HEADER_BYTES as u64;
         (self.fill_start, self.fill_until) = (self.end, 0);
         self.keep = true;
 
@@ -299,7 +322,7 @@ impl State {
     fn close_block(&mut self) {
         if let Some(gather) = self.queue.back_mut().filter(|gather| !gather.closed) {
             gather.closed = true;
-            self.end = gather.offset + align(gather.buffer.len() as u64);
+            self.end = gather.offset + align(gather.buffer.len() as u64, gather.segment.alignment());
         }
     }
 
@@ -324,18 +347,29 @@ impl State {
         self.queue.iter().map(|gather| gather.dones.len()).sum()
     }
 
-    /// Notes that a block is durable; says whether the keeper has something to do.
-    pub(super) fn finish_block(&mut self, block: &Block, options: &LogOptions) -> bool {
+    /// Notes that a block is durable; says whether the keeper has something to do. `look_bytes` may be written between two looks
+    /// at the disk.
+    pub(super) fn finish_block(&mut self, block: &Block, options: &LogOptions, look_bytes: u64) -> bool {
+        let now = time::now();
         self.durable_lsn = block.last_lsn;
         self.activity.flushes += 1;
         self.activity.bytes += block.bytes.len() as u64;
-        self.activity.timings.record(block.taken.elapsed());
+        self.activity.timings.record(now.saturating_duration_since(block.taken));
         self.queued_bytes = self.queued_bytes.saturating_sub(block.content_bytes);
         self.cache.shrink(options.cache_bytes_max, self.durable_lsn);
         let removable = self.dead.front().is_some_and(|(_, lsn)| *lsn <= self.durable_lsn);
         self.keep |= removable;
         self.raise_fill();
-        self.keep || self.fill
+        self.unlooked_bytes += block.bytes.len() as u64;
+        // Several times in a segment: the next one needs room when this one is full.
+        let look_bytes = look_bytes.min(self.active().len() / LOOKS_PER_SEGMENT);
+        self.look |= self.unlooked_bytes > look_bytes || now.saturating_duration_since(self.looked) >= LOOK_INTERVAL;
+        self.keep || self.fill || self.look
+    }
+
+    /// Notes that the disk is looked at.
+    pub(super) fn looks(&mut self) {
+        (self.look, self.looked, self.unlooked_bytes) = (false, time::now(), 0);
     }
 
     /// Lets the spare segment be zeroed twice as fast as what was left of the one before it fills: it is done in good time, and
@@ -378,7 +412,7 @@ impl State {
         &mut self,
         entries: &[(GroupId, u64, Position, Bytes)],
         options: &LogOptions,
-        new_spare: impl FnOnce(u32) -> Result<Segment>,
+        new_spare: impl FnOnce(u32, u64) -> Result<Segment>,
     ) -> Result<Wakes> {
         self.check_open()?;
         let still: Vec<_> =

@@ -20,7 +20,7 @@ const B: GroupId = GroupId(2);
 
 /// Small segments, so that a test sees many of them.
 fn small() -> LogOptions {
-    LogOptions { segment_bytes: 16 << 10, cache_bytes_max: 4 << 10, ..LogOptions::default() }
+    LogOptions { segment_bytes: 16 << 10, block_alignment: 512, cache_bytes_max: 4 << 10, ..LogOptions::default() }
 }
 
 fn open(disk: &SimDisk) -> Result<SegmentLog> {

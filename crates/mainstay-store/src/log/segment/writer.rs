@@ -9,6 +9,7 @@ use rand::RngExt as _;
 
 use super::options::SyncDelay;
 use super::shared::Shared;
+use super::space::LOOK_INTERVAL;
 
 /// How often the writer lets others run before it goes on with what it has.
 const COMPANY_ROUNDS_MAX: usize = 16;
@@ -103,7 +104,12 @@ pub(super) async fn run_task(shared: Arc<Shared>, delay: SyncDelay) {
             block
         };
         let Some(block) = block else {
-            shared.task.notified().await;
+            if !shared.space.is_low() {
+                shared.task.notified().await;
+            } else if time::timeout(LOOK_INTERVAL, shared.task.notified()).await.is_err() {
+                // Nobody may write while there is little room: it is looked for then.
+                shared.look();
+            }
             continue;
         };
         if let Err(error) = shared.write(&block) {
@@ -116,7 +122,14 @@ pub(super) async fn run_task(shared: Arc<Shared>, delay: SyncDelay) {
         let Some(block) = shared.unsynced.lock().take() else { return };
         let result = shared.sync(&block);
         shared.complete(block, result);
+        let looks = {
+            let state = shared.state.lock();
+            state.look || state.keep
+        };
         super::keeper::tend(&shared);
+        if looks {
+            shared.look();
+        }
     }
 }
 

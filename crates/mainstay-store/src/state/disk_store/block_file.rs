@@ -220,8 +220,10 @@ impl BlockFile {
         // Block 0 has two units.
         let file_len = unit_offset(if blocks == 0 { 0 } else { blocks + 1 });
         // A little is reserved, so that pages lie together and a full disk shows early. redb asks for as much as there is
-        // already, or for gigabytes, when it needs a page: that much need not be there.
-        let is_reserved = len > before && len - before <= RESERVED_BYTES_MAX && reserve(&*self.file, file_len)?;
+        // already, or for gigabytes, when it needs a page: that much need not be there. Nor need what a new file begins with,
+        // most of which a store that holds little never uses.
+        let is_grown = before > 0 && len > before;
+        let is_reserved = is_grown && len - before <= RESERVED_BYTES_MAX && reserve(&*self.file, file_len)?;
         if !is_reserved {
             self.file.set_len(file_len)?;
         }

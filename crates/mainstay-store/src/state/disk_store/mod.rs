@@ -30,7 +30,7 @@ pub use options::DiskStoreOptions;
 
 use super::prepared::Prepared;
 use super::{Counts, Import, Mark, StateSnapshot, StateStore, Write};
-use crate::disk::{Disk, OpenMode};
+use crate::disk::{Disk, LockHolder, OpenMode};
 use base::Base;
 use failure::{io_failure, redb_failure};
 use import::DiskImport;
@@ -100,16 +100,15 @@ impl DiskStore {
         if options.mode != OpenMode::Existing {
             disk.create_dir_all(folder).map_err(failed)?;
         }
-        let lock = disk.lock(&beside(path, "lock")).map_err(|error| match error.kind() {
-            std::io::ErrorKind::WouldBlock => Error::new(
+        let lock = disk.lock(&beside(path, "lock")).map_err(|error| match LockHolder::of(&error) {
+            Some(holder) => Error::new(
                 ErrorKind::Conflict,
                 format!(
-                    "state store {} is open in another process, or still held in this one: stop that, or drop its stores, \
-                     snapshots and scans",
+                    "state store {} is held by {holder}: stop that, or drop its stores, snapshots and scans",
                     path.display()
                 ),
             ),
-            _ => failed(error),
+            None => failed(error),
         })?;
         remove_leftovers(&*disk, path)?;
         let is_there = disk.list(folder).map_err(failed)?.contains(&name_of(path));

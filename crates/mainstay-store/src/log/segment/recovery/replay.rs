@@ -2,9 +2,7 @@ use mainstay_core::Result;
 
 use super::tail::Tail;
 use crate::log::segment::file::Segment;
-use crate::log::segment::format::{
-    self, BLOCK_HEADER_BYTES, BlockHeader, SECTOR_BYTES, SEGMENT_HEADER_BYTES, align, u32_at,
-};
+use crate::log::segment::format::{self, BLOCK_HEADER_BYTES, BlockHeader, SECTOR_BYTES, align, u32_at};
 use crate::log::segment::rebuild::{Place, Rebuild};
 use crate::log::segment::record::{BATCH_HEADER_BYTES, BatchReader};
 
@@ -21,13 +19,13 @@ pub(super) struct Replay {
 impl Replay {
     /// Reads the blocks of a segment that has some.
     pub(super) fn replay(&mut self, segment: &Segment, mut bytes: Vec<u8>, oldest: bool) -> Result<Tail> {
-        let mut at = SEGMENT_HEADER_BYTES;
+        let mut at = segment.start() as usize;
         let mut last_block: Option<(u64, Vec<u8>)> = None;
         let mut last_range = 0..0;
         loop {
             let rest = &bytes[at.min(bytes.len())..];
             let Some(block) = self.block(segment, at as u64, rest)? else { break };
-            last_range = at..at + align(u64::from(block.len)) as usize;
+            last_range = at..at + align(u64::from(block.len), segment.alignment()) as usize;
             // Only the last block is wanted as it was; it is unmasked in place below.
             let masked = block.mask != 0;
             if masked {
@@ -55,7 +53,9 @@ impl Replay {
             last_block = Some((last_range.start as u64, bytes[last_range].to_vec()));
         }
         let rest = &bytes[at.min(bytes.len())..];
-        let torn = rest.iter().rposition(|byte| *byte != 0).map_or(&[][..], |last| &rest[..=last]).to_vec();
+        // As far as something was written, in whole units of the disk: it is never written to in part.
+        let written = rest.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let torn = rest[..rest.len().min(align(written as u64, segment.alignment()) as usize)].to_vec();
         Ok(Tail { end: at as u64, last_block, torn })
     }
 
@@ -85,7 +85,7 @@ impl Replay {
         if self.next_lsn.is_some_and(|expected| expected != header.first_lsn) {
             return Err(segment.corrupt(offset, "batches are missing before this block"));
         }
-        let extent = align(u64::from(header.len)) as usize;
+        let extent = align(u64::from(header.len), segment.alignment()) as usize;
         let found = &rest[..extent.min(rest.len())];
         if found.len() == extent && block_checksum(found, offset, header.mask) == header.checksum {
             return Ok(Some(header));
@@ -111,9 +111,9 @@ impl Replay {
             };
             // Places in a segment have 32 bits: `load` has seen to it.
             let reader = BatchReader::new(batch, segment.number, (at + from) as u32);
-            let place = match (at, number, segment.number) {
-                (SEGMENT_HEADER_BYTES, 0, 2..) if oldest => Place::Start,
-                (SEGMENT_HEADER_BYTES, 0, 2..) => Place::Seam,
+            let place = match (at as u64 == segment.start(), number, segment.number) {
+                (true, 0, 2..) if oldest => Place::Start,
+                (true, 0, 2..) => Place::Seam,
                 _ => Place::Within,
             };
             self.groups.batch(reader, place).map_err(|what| wrong(&what))?;

@@ -8,7 +8,7 @@ pub(super) struct Tail {
     pub(super) end: u64,
     /// The last block, as it is on disk.
     pub(super) last_block: Option<(u64, Vec<u8>)>,
-    /// What was written after it and never synced, up to the last byte that is not zero.
+    /// What was written after it and never synced, up to the last byte that is not zero and on to the next block's place.
     pub(super) torn: Vec<u8>,
 }
 

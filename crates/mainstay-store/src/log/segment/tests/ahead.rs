@@ -1,5 +1,6 @@
 //! The spare segment is zeroed ahead of its use, bit by bit.
 
+use super::damage::segments;
 use super::faults::failure;
 use super::file::FILL_STEP_BYTES;
 use super::*;
@@ -11,7 +12,15 @@ fn options() -> LogOptions {
     LogOptions { segment_bytes: 16 * STEP, ..LogOptions::default() }
 }
 
+/// A log whose segments have all the same length, the first ones too.
 fn open(disk: &SimDisk) -> SegmentLog {
+    if disk.list(Path::new(DIR)).is_err() {
+        disk.create_dir_all(Path::new(DIR)).unwrap();
+        for number in [1, 2] {
+            let header = SegmentHeader::new(number, options().segment_bytes, options().block_alignment);
+            create(disk, Path::new(DIR), header).unwrap();
+        }
+    }
     SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), options()).unwrap()
 }
 
@@ -87,4 +96,48 @@ fn a_spare_segment_that_was_left_half_done_is_zeroed_when_the_log_goes_on() {
     drop(log);
     disk.crash();
     assert_eq!(open(&disk).group(A).next, 3);
+}
+
+#[test]
+fn segments_are_small_until_the_log_grows() {
+    let disk = SimDisk::new(0);
+    let open = || {
+        let options = LogOptions { segment_bytes: 4 << 20, ..LogOptions::default() };
+        SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), options).unwrap()
+    };
+    let lengths = || -> Vec<u64> {
+        let file = |number| disk.open(&segment_path(number), OpenMode::Existing).unwrap();
+        segments(&disk).into_iter().map(|number| file(number).len().unwrap() >> 20).collect()
+    };
+    let log = open();
+    assert_eq!(lengths(), [1, 2]);
+    while segments(&disk).len() < 4 {
+        append_part(&log, 100 << 10);
+    }
+    assert_eq!(lengths(), [1, 2, 4, 4]);
+    drop(log);
+    let log = open();
+    while segments(&disk).len() < 6 {
+        append_part(&log, 100 << 10);
+    }
+    assert_eq!(lengths(), [1, 2, 4, 4, 4, 4], "a log that has grown goes on as it is");
+    // A batch that needs a long segment does not make those after it longer.
+    append_part(&log, 9 << 20);
+    let grown = lengths();
+    assert!(grown.contains(&10) || grown.contains(&9), "{grown:?}");
+    assert_eq!(grown.last(), Some(&4), "{grown:?}");
+}
+
+#[test]
+fn a_disk_without_room_for_a_longer_segment_gets_a_short_one() {
+    let disk = SimDisk::new(0);
+    let options = LogOptions { segment_bytes: 64 << 20, ..LogOptions::default() };
+    let log = SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), options).unwrap();
+    append_part(&log, 100);
+    disk.set_capacity(Some(disk.used_bytes() + (3 << 20)));
+    while segments(&disk).len() < 3 {
+        append_part(&log, 100 << 10);
+    }
+    let last = disk.open(&segment_path(3), OpenMode::Existing).unwrap();
+    assert_eq!(last.len().unwrap(), 1 << 20);
 }

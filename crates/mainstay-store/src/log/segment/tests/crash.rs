@@ -65,16 +65,47 @@ struct Run {
     rng: StdRng,
     /// What the log must hold: the batches that may be there, applied one after the other.
     model: MemoryLog,
+    sectors: Sectors,
+}
+
+/// What the disk of a run is like, and what the log takes it for.
+#[derive(Debug, Clone, Copy)]
+struct Sectors {
+    are_large: bool,
+    block_alignment: u32,
+}
+
+impl Sectors {
+    /// One or the other, by the seed, and the log aligns its blocks as it does by itself, or knows that it may do less.
+    fn of(seed: u64) -> Self {
+        match seed % 3 {
+            0 => Self { are_large: false, block_alignment: 512 },
+            large => Self { are_large: large == 1, block_alignment: 4096 },
+        }
+    }
+
+    fn disk(self, seed: u64) -> SimDisk {
+        if self.are_large { SimDisk::with_large_sectors(seed) } else { SimDisk::new(seed) }
+    }
+
+    /// Segments in which a few blocks fit.
+    fn options(self) -> LogOptions {
+        let segment_bytes = 32 * u64::from(self.block_alignment);
+        LogOptions {
+            segment_bytes,
+            block_alignment: self.block_alignment,
+            cache_bytes_max: 4 << 10,
+            log_bytes_max: 5 * segment_bytes,
+            ..LogOptions::default()
+        }
+    }
 }
 
 impl Run {
     fn open(&self) -> Result<SegmentLog> {
         let options = LogOptions {
-            segment_bytes: 16 << 10,
-            cache_bytes_max: 4 << 10,
-            log_bytes_max: 80 << 10,
             driver: Driver::Task { sync_delay: SyncDelay { min: Duration::ZERO, max: Duration::from_micros(50) } },
-            ..LogOptions::default()
+            ..self.sectors.options()
         };
         SegmentLog::open(Arc::new(self.disk.clone()), Path::new(DIR), options)
     }
@@ -167,17 +198,30 @@ impl Run {
 
 #[test]
 fn a_crash_loses_nothing_that_was_acknowledged() {
-    for seed in 0..200 {
-        mainstay_core::random::seed_thread(seed);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
-        let mut run = Run { disk: SimDisk::new(seed), rng: StdRng::seed_from_u64(seed), model: MemoryLog::new() };
-        runtime.block_on(async {
-            let mut opened = None;
-            for _ in 0..6 {
-                opened = run.live(seed, opened).await;
-            }
-        });
+    for seed in 0..300 {
+        run(seed, Sectors::of(seed));
     }
+}
+
+fn run(seed: u64, sectors: Sectors) {
+    mainstay_core::random::seed_thread(seed);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let (disk, rng) = (sectors.disk(seed), StdRng::seed_from_u64(seed));
+    let mut run = Run { disk, rng, model: MemoryLog::new(), sectors };
+    runtime.block_on(async {
+        let mut opened = None;
+        for _ in 0..6 {
+            opened = run.live(seed, opened).await;
+        }
+    });
+}
+
+/// What the alignment is for: a log whose blocks share the sectors of a disk loses what was acknowledged.
+#[test]
+fn blocks_that_share_a_sector_can_be_lost_with_their_neighbours() {
+    let sectors = Sectors { are_large: true, block_alignment: 512 };
+    let is_lost = |seed| std::panic::catch_unwind(|| run(seed, sectors)).is_err();
+    assert!((0..50).any(is_lost), "the disk destroys nothing");
 }
 
 /// The same with the threads of the log, whose order nobody decides: less can be said of it, and it is what runs.
@@ -185,10 +229,9 @@ fn a_crash_loses_nothing_that_was_acknowledged() {
 fn a_crash_under_threads_loses_nothing_that_was_acknowledged() {
     const WRITERS: u64 = 3;
     for seed in 0..60 {
-        let disk = SimDisk::new(seed);
+        let disk = Sectors::of(seed).disk(seed);
         let mut rng = StdRng::seed_from_u64(seed);
-        let options = || LogOptions { log_bytes_max: 80 << 10, ..small() };
-        let open = || SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), options());
+        let open = || SegmentLog::open(Arc::new(disk.clone()), Path::new(DIR), Sectors::of(seed).options());
         for _ in 0..3 {
             let log = open().unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
             disk.power_off_after(rng.random_range(10..250));

@@ -37,7 +37,7 @@ pub(super) fn bytes_of(disk: &SimDisk, number: u32) -> Vec<u8> {
 
 pub(super) fn used(bytes: &[u8]) -> usize {
     let last = bytes.iter().rposition(|byte| *byte != 0).unwrap();
-    align(last as u64 + 1) as usize
+    align(last as u64 + 1, 512) as usize
 }
 
 /// The number of the last segment with blocks, where they end, and where the last of them starts.
@@ -207,7 +207,7 @@ fn a_file_that_creating_a_log_has_left_unfinished_is_begun_again_and_any_other_i
         disk.open(&segment_path(1), OpenMode::New).unwrap().write_all_at(bytes, 0).unwrap();
         disk
     };
-    let header = SegmentHeader { number: 1, len: 16 << 10 }.encode();
+    let header = SegmentHeader::new(1, 16 << 10, 512).encode();
     for unfinished in [&[][..], &[0; 100], &[0; 512], &[0; 9000], &header] {
         let disk = lone(unfinished);
         let options = LogOptions { mode: OpenMode::Existing, ..small() };
@@ -217,7 +217,7 @@ fn a_file_that_creating_a_log_has_left_unfinished_is_begun_again_and_any_other_i
         append(&open(&disk).unwrap(), A, 1..5);
         expect(&open(&disk).unwrap(), A, 1..5);
     }
-    for damaged in [&header[..100], &[7; 512], &SegmentHeader { number: 2, len: 16 << 10 }.encode()] {
+    for damaged in [&header[..100], &[7; 512], &SegmentHeader::new(2, 16 << 10, 512).encode()] {
         expect_corrupt(&lone(damaged), "0000000001.segment");
     }
 }
@@ -225,7 +225,7 @@ fn a_file_that_creating_a_log_has_left_unfinished_is_begun_again_and_any_other_i
 #[test]
 fn files_of_another_version_or_place_are_refused() {
     let disk = written();
-    let mut header = SegmentHeader { number: 2, len: 16 << 10 }.encode();
+    let mut header = SegmentHeader::new(2, 16 << 10, 512).encode();
     header[8] = 9;
     let checksum = crc32c::crc32c(&header[..SECTOR_BYTES - 4]);
     header[SECTOR_BYTES - 4..].copy_from_slice(&checksum.to_le_bytes());

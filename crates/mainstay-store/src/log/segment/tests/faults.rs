@@ -91,7 +91,7 @@ fn a_failed_sync_of_the_spare_segment_stops_the_log() {
 #[test]
 fn a_segment_that_cannot_be_zeroed_ahead_is_used_as_it_is_but_not_one_that_cannot_be_synced() {
     let disk = SimDisk::new(1);
-    let segment = Segment::create(&disk, Path::new("/"), 3, 1 << 20).unwrap();
+    let segment = Segment::create(&disk, Path::new("/"), SegmentHeader::new(3, 1 << 20, 512)).unwrap();
     assert!(segment.fill_step(u64::MAX).unwrap(), "there is more to zero");
     disk.inject(Fault::on(DiskOp::Sync));
     segment.fill_step(u64::MAX).unwrap_err();

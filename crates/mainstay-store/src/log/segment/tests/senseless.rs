@@ -18,7 +18,7 @@ fn log_of(number: u32, first_lsn: u64, count: u32, batches: &[Vec<u8>]) -> SimDi
         content.extend_from_slice(batch);
     }
     let len = content.len() as u32;
-    content.resize(align(u64::from(len)) as usize, 0);
+    content.resize(align(u64::from(len), 512) as usize, 0);
     let checksum = crc32c::crc32c(&content[BLOCK_HEADER_BYTES..]);
     let header = BlockHeader { first_lsn, batches: count, len, mask: 0, checksum };
     content[..BLOCK_HEADER_BYTES].copy_from_slice(&header.encode(number, SEGMENT_HEADER_BYTES as u64));
@@ -26,7 +26,7 @@ fn log_of(number: u32, first_lsn: u64, count: u32, batches: &[Vec<u8>]) -> SimDi
         let Some(number) = number else { continue };
         let file = disk.open(&segment_path(number), OpenMode::New).unwrap();
         file.allocate(LEN).unwrap();
-        file.write_all_at(&SegmentHeader { number, len: LEN }.encode(), 0).unwrap();
+        file.write_all_at(&SegmentHeader::new(number, LEN, 512).encode(), 0).unwrap();
         file.write_all_at(content, SEGMENT_HEADER_BYTES as u64).unwrap();
     }
     disk
