@@ -225,9 +225,11 @@ impl NodeBuilder {
         match assemble(&host, node, services, &workers, self.provisions, &settings).await {
             Ok(directory) => {
                 guard.disarm();
-                let node = Node::new(host, directory, settings, self.farewells);
-                listener.map_or(Ok(()), |listener| node.serve_admin(listener))?;
-                Ok(node)
+                let started = Node::new(host, directory, settings, self.farewells);
+                listener.map_or(Ok(()), |listener| started.serve_admin(listener))?;
+                let (data_dir, admin) = (started.settings().data_dir().display(), started.admin_address());
+                tracing::info!(%node, %data_dir, admin = admin.map(tracing::field::display), "the node has started");
+                Ok(started)
             }
             Err(error) => {
                 host.stop().await;

@@ -16,6 +16,7 @@ pub mod testkit;
 
 pub use builder::NodeBuilder;
 pub use farewell::FAREWELL_TIME_MAX;
+pub use mainstay_replica::Health;
 pub use node::Node;
 pub use recorded::recorded_services;
 pub use registry::{FIRST_PARTITION, REGISTRY_PARTITION, RecordedService, Registry};

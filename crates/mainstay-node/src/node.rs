@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::task::Scope;
 use mainstay_core::{ActorId, Result};
-use mainstay_replica::{Host, Replica};
+use mainstay_replica::{Health, Host, Replica};
 use mainstay_runtime::{Actor, Actors, Directory, Proxy, Services, SharedInterface};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -132,6 +132,12 @@ impl Node {
         self.inner.admin.get().map(Admin::address)
     }
 
+    /// What is wrong with the log and the replicas of this node, if anything is; `None` once the node has stopped or begins
+    /// to. `GET /health` at the admin address says the same.
+    pub fn health(&self) -> Option<Health> {
+        self.inner.health()
+    }
+
     /// A proxy to the one worker that implements the interface. A call goes to an instance in this process that has nothing
     /// else to do.
     ///
@@ -180,6 +186,7 @@ impl Node {
     pub async fn stop(&self) {
         let inner = &self.inner;
         let stopping = async {
+            tracing::info!(data_dir = %inner.settings.data_dir().display(), "the node stops");
             let farewells = std::mem::take(&mut *inner.farewells.lock());
             farewells.say(&inner.services).await;
             inner.directory.stop().await;
@@ -190,6 +197,7 @@ impl Node {
                 host.stop().await;
             }
             inner.host.lock().take();
+            tracing::info!(data_dir = %inner.settings.data_dir().display(), "the node has stopped");
         };
         inner.stopped.get_or_init(|| stopping).await;
     }
@@ -208,9 +216,10 @@ impl Node {
 }
 
 impl Inner {
-    /// True until the node has stopped or begins to.
-    pub(crate) fn is_running(&self) -> bool {
-        !self.directory.is_stopped() && self.host.lock().is_some()
+    /// What is wrong; `None` once the node has stopped or begins to.
+    pub(crate) fn health(&self) -> Option<Health> {
+        let host = self.host.lock();
+        host.as_ref().filter(|_| !self.directory.is_stopped()).map(Host::health)
     }
 
     /// Hands what actors, log and replicas have counted to the recorder.

@@ -16,6 +16,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::unconstrained;
 
+use crate::quiet::{quiet, quietly};
+
 tokio::task_local! {
     static CURRENT: Arc<Shared>;
 }
@@ -128,14 +130,16 @@ impl Bundle {
         // The timers and tasks of members must not end with a runtime that somebody just called from.
         let may_poll = runtime() == self.shared.runtime && !self.shared.scope.is_stopped();
         let turn = if may_poll { Turn::take(&self.shared) } else { None };
-        cause();
-        let Some(turn) = turn else { return };
-        // Tokio's share of a turn is the caller's; the members have one of their own. It is done at the first poll.
-        let polled = poll_fn(|_| {
-            turn.poll_members();
-            Poll::Ready(())
+        quietly(|| {
+            cause();
+            let Some(turn) = turn else { return };
+            // Tokio's share of a turn is the caller's; the members have one of their own. It is done at the first poll.
+            let polled = poll_fn(|_| {
+                turn.poll_members();
+                Poll::Ready(())
+            });
+            let _ = unconstrained(polled).now_or_never();
         });
-        let _ = unconstrained(polled).now_or_never();
     }
 }
 
@@ -157,7 +161,7 @@ impl Future for Driver {
             return Poll::Ready(());
         }
         if let Some(turn) = Turn::take(&self.shared) {
-            turn.poll_members();
+            quietly(|| turn.poll_members());
         }
         Poll::Pending
     }
@@ -313,10 +317,10 @@ where
             // Whoever polls it, what it starts belongs to the replica.
             let scope = bundle.scope.clone();
             if let Err(alone) = bundle.admit(Box::pin(async move { scope.enter(run).await })) {
-                drop(task::spawn(alone));
+                drop(task::spawn(quiet(alone)));
             }
         }
-        Err(_) => drop(task::spawn(run)),
+        Err(_) => drop(task::spawn(quiet(run))),
     }
     JoinHandle { end }
 }

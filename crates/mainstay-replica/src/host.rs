@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId, random};
 use mainstay_store::disk::{Disk, OpenMode};
-use mainstay_store::log::{LogActivity, LogOptions, MemoryLog, NodeLog, SegmentLog};
+use mainstay_store::log::{LogActivity, LogHealth, LogOptions, MemoryLog, NodeLog, SegmentLog};
 use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore};
 use rand::Rng as _;
 
 use crate::activity::SetActivity;
+use crate::health::Health;
 use crate::identity::HostIdentity;
 use crate::local::LocalSet;
 use crate::log_storage::{LogStorage, log_batch_bytes};
@@ -18,6 +19,7 @@ use crate::options::{CommitOptions, ReplicaOptions};
 use crate::partition::Partition;
 use crate::replica::{Identity, Replica};
 use crate::transport::Transport;
+use crate::vacancy::await_vacancy;
 
 /// How many replica sets a level has unless told otherwise: few enough that idle costs nearly nothing and logs batch well,
 /// enough to spread over cores and nodes.
@@ -104,9 +106,10 @@ impl Host {
     ) -> Result<Self> {
         options.check()?;
         let sets = options.sets_per_level;
+        let (log_folder, state_folder) = (folder.join("log"), folder.join("state"));
+        await_vacancy(&*disk, &log_folder, &state_folder).await;
         HostIdentity { node: options.node, sets_per_level: sets }.check_or_create(&*disk, folder)?;
-        let state_folder = folder.join("state");
-        let node_log = Arc::new(open_log(disk.clone(), &folder.join("log"), &state_folder, &options)?);
+        let node_log = Arc::new(open_log(disk.clone(), &log_folder, &state_folder, &options)?);
         let log: Arc<dyn NodeLog> = node_log.clone();
         let memory_log: Arc<dyn NodeLog> = Arc::new(MemoryLog::new());
         disk.create_dir_all(&state_folder).map_err(|error| folder_error(&state_folder, error))?;
@@ -200,6 +203,14 @@ impl Host {
     /// What the node log has done since it was opened.
     pub fn log_activity(&self) -> LogActivity {
         self.inner.log.activity()
+    }
+
+    /// What is wrong with the log and the replicas, if anything is.
+    pub fn health(&self) -> Health {
+        let LogHealth { failure, low_space, free_bytes } = self.inner.log.health();
+        let replicas = self.inner.replicas.iter();
+        let stopped = replicas.filter_map(|(set, replica)| Some((*set, replica.failure()?))).collect();
+        Health { log_failure: failure, stopped, low_space, free_bytes }
     }
 
     /// Answers a request of another node for one of the sets.

@@ -20,10 +20,12 @@ mod partition;
 mod replica;
 mod standing;
 mod unfinished;
+mod vacancy;
 
 mod command;
 mod committer;
 mod growth;
+mod health;
 mod history;
 mod local;
 mod object_put;
@@ -44,6 +46,7 @@ mod unhurried;
 mod wire;
 
 mod bundle;
+mod quiet;
 mod raft;
 mod runtime;
 mod watch;
@@ -58,6 +61,7 @@ pub use activity::SetActivity;
 pub use changes::Changes;
 pub use claim::Claim;
 pub use committed::{Committed, Operation};
+pub use health::Health;
 pub use host::{Host, HostOptions, SETS_PER_LEVEL};
 pub use in_process::{Handler, InProcessNetwork, Troubles};
 pub use mainstay_store::disk::sim::SimDisk;

@@ -69,6 +69,12 @@ impl LogStorage {
         decode(start, self.log.read(self.group, start..end, bytes_max)?)
     }
 
+    /// # Errors
+    /// `Overloaded` while the disk of the log has little room left.
+    pub(crate) fn check_space(&self) -> Result<()> {
+        self.log.check_space()
+    }
+
     /// The first index that was not compacted away.
     pub(crate) fn first(&self) -> u64 {
         self.log.group(self.group).first

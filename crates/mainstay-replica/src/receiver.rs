@@ -17,6 +17,7 @@ use tokio::sync::Mutex;
 use crate::admission;
 use crate::bundle::Bundle;
 use crate::growth::Growth;
+use crate::log_storage::LogStorage;
 use crate::message::{Request, Response};
 use crate::options::ReplicaOptions;
 use crate::raft::{Raft, SnapshotMeta, Types, Vote, Watched};
@@ -31,6 +32,7 @@ pub(crate) struct Receiver {
     bundle: Bundle,
     store: Arc<dyn StateStore>,
     growth: Arc<Growth>,
+    log: LogStorage,
     unsaved_bytes_max: u64,
     /// How long entries wait for a checkpoint before they are refused.
     patience: time::Duration,
@@ -71,7 +73,7 @@ impl Receiver {
         identity: Identity,
         raft: Raft,
         bundle: Bundle,
-        (store, growth): (Arc<dyn StateStore>, Arc<Growth>),
+        (store, growth, log): (Arc<dyn StateStore>, Arc<Growth>, LogStorage),
         scope: task::Scope,
         fresh: bool,
         options: &ReplicaOptions,
@@ -85,6 +87,7 @@ impl Receiver {
             bundle,
             store,
             growth,
+            log,
             unsaved_bytes_max: options.checkpoint.unsaved_bytes_max,
             // The primary waits for an answer for longer.
             patience: timing.heartbeat / 2,
@@ -134,10 +137,18 @@ impl Receiver {
         }
     }
 
-    /// Keeps entries out while too much is applied and in no checkpoint: what is in the log is applied, and that is held in
+    /// Keeps entries out while the disk has little room left, and while too much is applied and in no checkpoint: what is in the log is applied, and that is held in
     /// memory until a checkpoint. Heartbeats pass, so that a disk which is behind costs no election.
     async fn admit(&self, request: &AppendEntriesRequest<Types>) -> Result<()> {
-        if request.entries.is_empty() || self.growth.unsaved() <= self.unsaved_bytes_max {
+        if request.entries.is_empty() {
+            return Ok(());
+        }
+        if self.log.check_space().is_err() {
+            // Who sends them is not to send them again at once.
+            time::sleep(self.patience).await;
+            self.log.check_space()?;
+        }
+        if self.growth.unsaved() <= self.unsaved_bytes_max {
             return Ok(());
         }
         let room = self.growth.unsaved_at_most(self.unsaved_bytes_max);

@@ -21,6 +21,7 @@ use crate::network::Network;
 use crate::options::ReplicaOptions;
 use crate::partition::Partition;
 use crate::progress::Progress;
+use crate::quiet::quiet;
 use crate::raft::{Member, Raft, Types};
 use crate::receiver::Receiver;
 use crate::retention::{Bounds, Retention};
@@ -130,7 +131,7 @@ impl Replica {
         options.check()?;
         let scope = task::Scope::new();
         // On the heap: it is large, and who starts many replicas carries it along.
-        let starting = Box::pin(Self::start_in(identity, options, log, store, transport, scope.clone()));
+        let starting = Box::pin(quiet(Self::start_in(identity, options, log, store, transport, scope.clone())));
         let started = scope.enter(starting).await;
         if started.is_err() {
             // What runs already holds the log and the store.
@@ -185,7 +186,7 @@ impl Replica {
             identity,
             raft.clone(),
             bundle,
-            (store.clone(), growth.clone()),
+            (store.clone(), growth.clone(), log_storage.clone()),
             scope.clone(),
             fresh,
             &options,
@@ -218,9 +219,9 @@ impl Replica {
     fn spawn_tasks(&self) {
         let inner = &self.inner;
         inner.scope.spawn(inner.committer.clone().run(inner.raft.clone()));
-        inner.scope.spawn(inner.keeper.clone().run(inner.raft.clone()));
-        inner.scope.spawn(housekeep(Arc::downgrade(inner)));
-        inner.scope.spawn(finish_changes(Arc::downgrade(inner)));
+        inner.scope.spawn(quiet(inner.keeper.clone().run(inner.raft.clone())));
+        inner.scope.spawn(quiet(housekeep(Arc::downgrade(inner))));
+        inner.scope.spawn(quiet(finish_changes(Arc::downgrade(inner))));
     }
 
     /// A replica that restarts has forgotten which primary it acknowledged last. It keeps out of elections until every
@@ -256,14 +257,12 @@ impl Replica {
                 self.inner.identity.set, self.inner.identity.replica
             )));
         }
-        let initialized = self.inner.raft.is_initialized().await.map_err(|e| self.stopped().with_source(e))?;
+        let initialized = quiet(self.inner.raft.is_initialized()).await.map_err(|e| self.stopped().with_source(e))?;
         if initialized {
             return Ok(());
         }
         let members: BTreeMap<u64, Member> = members.iter().map(|(id, node)| (id.0, Member { node: *node })).collect();
-        self.inner
-            .raft
-            .initialize(members)
+        quiet(self.inner.raft.initialize(members))
             .await
             .map_err(|e| Error::fatal(format!("cannot found set {}", self.inner.identity.set)).with_source(e))?;
         self.inner.raft.runtime_config().elect(true);
@@ -310,7 +309,7 @@ impl Replica {
         let response = match Envelope::decode(request) {
             Ok(Envelope { to: Some(to), .. }) if to != self.inner.identity.replica => Response::WrongReplica,
             Ok(Envelope { request: Request::Join { replica, node }, .. }) => self.take_in(replica, node),
-            Ok(Envelope { request, .. }) => self.inner.receiver.handle(request).await,
+            Ok(Envelope { request, .. }) => quiet(self.inner.receiver.handle(request)).await,
             Err(error) => Response::Failed(error.to_string()),
         };
         response.encode()
@@ -319,6 +318,11 @@ impl Replica {
     /// A handle to one of the partitions that live in this set.
     pub fn partition(&self, id: PartitionId) -> Partition {
         Partition::replicated(id, self.clone())
+    }
+
+    /// Which replica this is.
+    pub fn identity(&self) -> Identity {
+        self.inner.identity
     }
 
     /// The role and epoch at this moment.
@@ -363,6 +367,11 @@ impl Replica {
         }
     }
 
+    /// Why it has stopped, if it did so by itself: nothing of its set is served or committed here until the node is restarted.
+    pub fn failure(&self) -> Option<String> {
+        self.inner.keeper.broken()
+    }
+
     /// The store with all partitions of the set.
     pub fn store(&self) -> &Arc<dyn StateStore> {
         &self.inner.store
@@ -373,7 +382,7 @@ impl Replica {
         // A checkpoint that is being written holds the store until it is done.
         let _alone = self.inner.checkpointing.lock().await;
         // Openraft only fails to stop if its task has panicked, and then it has stopped.
-        drop(self.inner.raft.shutdown().await);
+        drop(quiet(self.inner.raft.shutdown()).await);
         self.inner.keeper.retire();
         self.inner.scope.stop();
         // Afterwards only handles hold the log and the store.
@@ -398,6 +407,7 @@ impl Replica {
                 ),
             ));
         }
+        self.inner.log.check_space().inspect_err(|_| self.inner.committer.count_throttled())?;
         self.inner.committer.commit(commit).await
     }
 

@@ -149,6 +149,15 @@ impl Keeper {
         told.or_else(|| self.panic.get().cloned())
     }
 
+    /// The same, but nothing for a replica that was told to stop.
+    pub(crate) fn broken(&self) -> Option<String> {
+        let told = self.all.borrow_watched().running_state.as_ref().err().map(|fatal| match fatal {
+            Fatal::Stopped => None,
+            fatal => Some(fatal.to_string()),
+        });
+        told.unwrap_or_else(|| self.panic.get().cloned())
+    }
+
     /// Gives the role up because the replica has stopped: from now on nothing is served.
     pub(crate) fn retire(&self) {
         self.stepped_back.store(u64::MAX, Ordering::SeqCst);
@@ -224,7 +233,12 @@ impl Keeper {
                 // Before anybody hears of the role: who does may commit.
                 self.committer.open(epoch);
             }
-            tracing::info!(set = %self.set, replica = self.me, epoch = next.epoch.0, role = ?next.role, "role changed");
+            let (set, replica, epoch, role) = (self.set, self.me, next.epoch.0, next.role);
+            // Of a replica that is alone it says no more than that the node has started or stopped.
+            match self.is_alone() {
+                true => tracing::debug!(%set, replica, epoch, ?role, "role changed"),
+                false => tracing::info!(%set, replica, epoch, ?role, "role changed"),
+            }
         }
         self.committer.point_to(next.primary);
         // Those who watch are woken for a change alone.
@@ -256,9 +270,20 @@ impl Keeper {
                 () = expiry => {}
             }
         }
-        // Openraft tells of everything that ends it, except of a panic.
-        if let Err(fatal @ Fatal::Panicked) = raft.with_raft_state(|_| ()).await {
+        // Openraft tells of everything that ends it, except of a panic. Who has been told need not ask.
+        if self.failure().is_none()
+            && let Err(fatal @ Fatal::Panicked) = raft.with_raft_state(|_| ()).await
+        {
             let _ = self.panic.set(fatal.to_string());
+        }
+        if let Some(cause) = self.broken() {
+            tracing::error!(
+                set = %self.set,
+                replica = self.me,
+                cause,
+                "the replica of a set has stopped: its partitions are neither served nor written to on this node; what was \
+                 acknowledged is kept; mend the cause and restart the node"
+            );
         }
         self.retire();
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId};
+use mainstay_core::{Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId};
 use mainstay_replica::{Identity, InProcessNetwork, Replica, ReplicaOptions, Role};
 use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::log::{Driver, LogOptions, SegmentLog, SyncDelay};
@@ -83,30 +83,73 @@ async fn a_log_that_cannot_be_written_stops_the_replica_with_its_reason() {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_full_disk_stops_commits_and_loses_nothing() {
-    let disk = SimDisk::new(7);
-    let replica = open(&disk, log_options()).await;
-    put(&replica, 0, 1000).await.unwrap();
-    disk.set_capacity(Some(disk.used_bytes()));
-    let mut acknowledged = 1;
-    let failed = loop {
-        match put(&replica, acknowledged, 1000).await {
+/// Commits until one fails; how many were acknowledged, and the failure.
+async fn fill(replica: &Replica, mut acknowledged: u32) -> (u32, Error) {
+    loop {
+        match put(replica, acknowledged, 1000).await {
             Ok(()) => acknowledged += 1,
-            Err(error) => break error,
+            Err(error) => return (acknowledged, error),
         }
         assert!(acknowledged < 10_000, "a full disk takes everything");
-    };
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_disk_without_a_reserve_stops_commits_and_loses_nothing() {
+    let disk = SimDisk::new(7);
+    let replica = open(&disk, LogOptions { reserve_bytes: 0, ..log_options() }).await;
+    put(&replica, 0, 1000).await.unwrap();
+    disk.set_capacity(Some(disk.used_bytes()));
+    let (acknowledged, failed) = fill(&replica, 1).await;
     assert!(
         matches!(failed.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Fatal | ErrorKind::StorageFull),
         "{failed:?}"
     );
+    time::sleep(Duration::from_secs(1)).await;
+    assert!(replica.failure().unwrap().contains("the disk is full"), "{:?}", replica.failure());
     replica.stop().await;
     drop(replica);
     disk.set_capacity(None);
     let replica = open(&disk, log_options()).await;
     expect(&replica, acknowledged);
     put(&replica, acknowledged, 1000).await.unwrap();
+    assert_eq!(replica.failure(), None);
+    replica.stop().await;
+    assert_eq!(replica.failure(), None, "who was told to stop has not failed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn low_space_refuses_commits_before_the_log_has_to() {
+    let disk = SimDisk::new(7);
+    let replica = open(&disk, log_options()).await;
+    put(&replica, 0, 1000).await.unwrap();
+    // Room for a few segments, of which a part is kept back.
+    disk.set_capacity(Some(disk.used_bytes() + (1 << 20)));
+    let mut acknowledged = 1;
+    for round in 0..3 {
+        let (more, refused) = fill(&replica, acknowledged).await;
+        acknowledged = more;
+        assert_eq!(refused.kind(), ErrorKind::Overloaded, "round {round}: {refused:?}");
+        let text = refused.to_string();
+        assert!(text.contains("free or add room") && text.contains("log.reserve_bytes"), "{text}");
+        expect(&replica, acknowledged);
+        assert_eq!((replica.failure(), replica.standing().role), (None, Role::Primary));
+        assert!(replica.activity().throttled > round, "refusals are counted");
+        // Nobody has to do anything but to make room.
+        disk.set_capacity(Some(disk.used_bytes() + (1 << 20)));
+        let taken = async {
+            while put(&replica, acknowledged, 1000).await.is_err() {
+                time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        time::timeout(Duration::from_secs(10), taken).await.expect("commits are taken again");
+        acknowledged += 1;
+    }
+    replica.stop().await;
+    drop(replica);
+    disk.crash();
+    disk.set_capacity(None);
+    expect(&open(&disk, log_options()).await, acknowledged);
 }
 
 #[tokio::test(start_paused = true)]

@@ -67,6 +67,9 @@ pub const REPLICA_CHECKPOINT: &str = "mainstay_replica_checkpoint_seconds";
 /// Bytes of snapshots that were sent to replicas on other nodes, by set.
 pub const REPLICA_COPIED_BYTES: &str = "mainstay_replica_copied_bytes_total";
 
+/// 1 if the replica of a set has stopped by itself and is not served until the node is restarted, by set.
+pub const REPLICA_STOPPED: &str = "mainstay_replica_stopped";
+
 /// Entries that the state of a set holds; on disk, as of its last checkpoint.
 pub const STORE_ENTRIES: &str = "mainstay_store_entries";
 /// Bytes of keys and values that the state of a set holds; on disk, as of its last checkpoint.
@@ -78,6 +81,12 @@ pub const LOG_BYTES: &str = "mainstay_log_bytes_total";
 pub const LOG_FLUSHES: &str = "mainstay_log_flushes_total";
 /// How long a write of the node log and its sync took.
 pub const LOG_FLUSH: &str = "mainstay_log_flush_seconds";
+/// 1 if the node log has stopped, and nothing persisted is written until the node is restarted.
+pub const LOG_STOPPED: &str = "mainstay_log_stopped";
+/// 1 while commits are refused because the disk of the node log has little room left.
+pub const LOG_LOW_SPACE: &str = "mainstay_log_low_space";
+/// The bytes that the disk of the node log had left at the last look.
+pub const LOG_FREE_BYTES: &str = "mainstay_log_free_bytes";
 
 /// What a metric is to its reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,11 +149,15 @@ pub const ALL: &[Described] = &[
     counter(REPLICA_CHECKPOINT_BYTES, "Bytes written by checkpoints"),
     histogram(REPLICA_CHECKPOINT, "How long checkpoints took"),
     counter(REPLICA_COPIED_BYTES, "Bytes of snapshots sent to other replicas"),
+    gauge(REPLICA_STOPPED, "1 if the replica of a set has stopped by itself"),
     gauge(STORE_ENTRIES, "Entries that the state holds (on disk, as of the last checkpoint)"),
     gauge(STORE_BYTES, "Bytes of keys and values that the state holds (on disk, as of the last checkpoint)"),
     counter(LOG_BYTES, "Bytes written to the node log"),
     counter(LOG_FLUSHES, "Synced writes of the node log"),
     histogram(LOG_FLUSH, "How long a synced write of the node log took"),
+    gauge(LOG_STOPPED, "1 if the node log has stopped"),
+    gauge(LOG_LOW_SPACE, "1 while commits are refused for want of room on the disk"),
+    gauge(LOG_FREE_BYTES, "Bytes left on the disk of the node log"),
 ];
 
 /// True if the process has a recorder, so that it is worth while to measure. What stands in for one that is not there has

@@ -521,7 +521,7 @@ fn a_store_is_opened_by_its_owner_alone_and_once() {
     let store = open_as("persisted-1", OpenMode::New).unwrap();
     let error = open_as("persisted-1", OpenMode::Either).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    assert!(error.to_string().contains("open in another process"), "{error}");
+    assert!(error.to_string().contains("a node of this process that is still running or stopping"), "{error}");
 
     let snapshot = store.snapshot().unwrap();
     drop(store);

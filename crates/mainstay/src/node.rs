@@ -2,6 +2,6 @@
 
 pub use mainstay_node::settings;
 pub use mainstay_node::{
-    DATA_DIR_DEFAULT, FAREWELL_TIME_MAX, Node, NodeBuilder, RecordedService, Settings, recorded_services,
+    DATA_DIR_DEFAULT, FAREWELL_TIME_MAX, Health, Node, NodeBuilder, RecordedService, Settings, recorded_services,
 };
 pub use mainstay_runtime::{ActorSettings, ReminderSettings};

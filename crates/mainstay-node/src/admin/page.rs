@@ -25,9 +25,11 @@ pub(super) fn answer<B>(node: &Weak<Inner>, request: &Request<B>) -> Response<Fu
     }
     let Some(node) = node.upgrade() else { return stopped() };
     if path == "/health" {
-        return match node.is_running() {
-            true => text(StatusCode::OK, "running\n".to_owned()),
-            false => stopped(),
+        let Some(health) = node.health() else { return stopped() };
+        return match health.has_stopped() {
+            true => text(StatusCode::SERVICE_UNAVAILABLE, format!("failing\n{health}")),
+            // Refused commits are told, but the node serves all that it has, and a restart makes no room.
+            false => text(StatusCode::OK, format!("running\n{health}")),
         };
     }
     node.publish_metrics();

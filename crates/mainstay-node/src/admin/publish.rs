@@ -40,6 +40,17 @@ impl Publisher {
             publish_set(set, &now, &last.sets.remove(&set).unwrap_or_default());
             last.sets.insert(set, now);
         }
+        let health = host.health();
+        for replica in host.replicas() {
+            let set = replica.identity().set;
+            let has_stopped = health.stopped.iter().any(|(stopped, _)| *stopped == set);
+            metrics::gauge!(metric::REPLICA_STOPPED, "set" => set.to_string()).set(f64::from(u8::from(has_stopped)));
+        }
+        metrics::gauge!(metric::LOG_STOPPED).set(f64::from(u8::from(health.log_failure.is_some())));
+        metrics::gauge!(metric::LOG_LOW_SPACE).set(f64::from(u8::from(health.low_space.is_some())));
+        if let Some(free) = health.free_bytes {
+            metrics::gauge!(metric::LOG_FREE_BYTES).set(free as f64);
+        }
         let log = host.log_activity();
         metrics::counter!(metric::LOG_BYTES).increment(log.bytes.saturating_sub(last.log.bytes));
         metrics::counter!(metric::LOG_FLUSHES).increment(log.flushes.saturating_sub(last.log.flushes));

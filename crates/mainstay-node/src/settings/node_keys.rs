@@ -67,6 +67,7 @@ pub(crate) const NODE_KEYS: &[Key<NodeDraft>] = &[
     key!("sets_per_level", Count(1..=1024) as u16, host.sets_per_level),
     key!("log.segment_bytes", Bytes(SEGMENTS) as u64, host.log.segment_bytes),
     key!("log.bytes_max", Bytes(DISK) as u64, host.log.log_bytes_max),
+    key!("log.reserve_bytes", Bytes(0..=1 << 50) as u64, host.log.reserve_bytes),
     key!("log.queue_bytes_max", Bytes(MEMORY) as usize, host.log.queue_bytes_max),
     key!("log.cache_bytes_max", Bytes(MEMORY) as usize, host.log.cache_bytes_max),
     key!("store.cache_bytes_max", Bytes(MEMORY) as usize, host.store.cache_bytes_max),
