@@ -17,7 +17,7 @@ use crate::admin;
 use crate::farewell::Farewells;
 use crate::node::Node;
 use crate::registry::{REGISTRY_PARTITION, Registry};
-use crate::settings::{Declared, Knowledge, NodeDraft, Settings, Step, Surroundings};
+use crate::settings::{Declared, Knowledge, NodeDraft, ServiceSettings, Settings, Step, Surroundings};
 
 /// How long the start may wait for the registry to have a primary. A node that is alone elects itself at once.
 const PRIMARY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -266,7 +266,9 @@ async fn assemble(
     let records = host.partition(Level::Persisted, REGISTRY_PARTITION);
     primary(&records).await?;
     let wanted: Vec<_> = offers.iter().filter_map(|offer| settings.service(offer.service.name())).collect();
-    let enrolled = Registry::new(records).enroll(&wanted).await?;
+    let registry = Registry::new(records);
+    let enrolled = registry.enroll(&wanted).await?;
+    warn_of_strays(&registry, &wanted);
     let serving = offers.into_iter().zip(wanted).zip(enrolled).map(|((offer, wanted), ids)| {
         let level = wanted.level.value;
         let mut service = offer.service.placed(level, wanted.partitioning.value.clone())?;
@@ -284,6 +286,27 @@ async fn assemble(
     directory.employ(workers, directory.clone())?;
     directory.serve(node, serving, directory.clone());
     Ok(directory)
+}
+
+/// Warns of services that have data here and no type, once for each: one that was renamed would start empty in silence.
+fn warn_of_strays(registry: &Registry, wanted: &[&ServiceSettings]) {
+    let recorded = match registry.services() {
+        Ok(recorded) => recorded,
+        // Those that this program has were read.
+        Err(error) => return tracing::warn!(?error, "what is recorded of other services cannot be read"),
+    };
+    for stray in recorded {
+        let name = &stray.name;
+        if wanted.iter().any(|wanted| wanted.name == *name) {
+            continue;
+        }
+        tracing::warn!(
+            service = name,
+            persistence = %stray.level,
+            "service {name:?} is recorded here, and this program has no type of that name: what it has stored is kept, and nobody \
+             reads it. If the type was renamed, write `#[actor(name = {name:?})]` or `#[service(name = {name:?})]` on it"
+        );
+    }
 }
 
 pub(crate) async fn primary(partition: &Partition) -> Result<()> {

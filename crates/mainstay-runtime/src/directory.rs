@@ -317,11 +317,7 @@ impl Directory {
     fn by_name(&self, name: &str, wanted: &Wanted<'_>) -> Result<&Known> {
         let served = self.known(name)?;
         if served.service.kind != wanted.kind {
-            let way = match served.service.kind {
-                ServiceKind::Stateful => "a service: call it by `service_named`",
-                ServiceKind::Actors => "an actor: call it by `actor_named`",
-            };
-            return Err(Error::invalid(format!("{name} is {way}")));
+            return Err(Error::invalid(format!("{name} is {}", served.service.kind.way())));
         }
         if served.offers(wanted.object) {
             return Ok(served);
@@ -340,13 +336,18 @@ impl Directory {
             ServiceKind::Actors => ("actor", "actor", "actor_named"),
         };
         let Some(first) = offering.next() else {
-            return Err(Error::new(
-                ErrorKind::NotFound,
-                format!(
-                    "no {noun} on this node implements {}: start one that does by `Node::builder().{builder}::<..>()`",
-                    wanted.interface
-                ),
-            ));
+            let interface = wanted.interface;
+            if let Some(other) = self.services.values().find(|served| served.offers(wanted.object)) {
+                let (name, way) = (other.service.name, other.service.kind.way());
+                return Err(Error::invalid(format!("{interface} is implemented by {name}, which is {way}")));
+            }
+            let there: Vec<_> = self
+                .services
+                .values()
+                .filter(|served| served.service.kind == wanted.kind)
+                .map(|served| served.service.name)
+                .collect();
+            return Err(Error::new(ErrorKind::NotFound, not_implemented(noun, interface, builder, &there)));
         };
         let others: Vec<_> = offering.map(|served| served.service.name).collect();
         if others.is_empty() {
@@ -358,6 +359,32 @@ impl Directory {
             first.service.name,
             others.join(", ")
         )))
+    }
+}
+
+/// What is told when nothing of a node implements an interface. The list of `implements(..)` is forgotten more often than
+/// the type itself.
+pub(crate) fn not_implemented(noun: &str, interface: &str, builder: &str, there: &[&'static str]) -> String {
+    /// How many are named.
+    const NAMED_MAX: usize = 8;
+    let given = format!("give the node one that does by `Node::builder().{builder}::<..>()`");
+    if there.is_empty() {
+        return format!("no {noun} on this node implements {interface}, and it has no {noun} at all: {given}");
+    }
+    let more = if there.len() > NAMED_MAX { ", .." } else { "" };
+    let named = there.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
+    format!(
+        "no {noun} on this node implements {interface}, and it has {named}{more}: if one of these is to, write \
+         `#[{noun}(implements({interface}))]` in its attribute; if not, {given}"
+    )
+}
+
+impl ServiceKind {
+    fn way(self) -> &'static str {
+        match self {
+            Self::Stateful => "a service: call it by `service` or `service_named`",
+            Self::Actors => "an actor: call it by `actor` or `actor_named`",
+        }
     }
 }
 

@@ -69,7 +69,13 @@ fn reminder(name: &str, due: u64) -> Reminder {
 }
 
 fn answer(expires: u64) -> Answer {
-    Answer { method: "m".into(), reply: Bytes::from_static(b"reply"), expires: WallTime::from_millis(expires) }
+    Answer {
+        interface: None,
+        method: "m".into(),
+        arguments: None,
+        reply: Bytes::from_static(b"reply"),
+        expires: WallTime::from_millis(expires),
+    }
 }
 
 /// What an actor has.

@@ -5,6 +5,7 @@ mod support;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
+use mainstay_core::contract::Fingerprint;
 use mainstay_core::time::{Duration, WallTime};
 use mainstay_core::{ACTOR_ID_BYTES_MAX, ActorId, ErrorKind, Level};
 use mainstay_replica::Partition;
@@ -25,7 +26,13 @@ fn reminder(name: &str, due: u64) -> Reminder {
 }
 
 fn answer(reply: &'static str, expires: u64) -> Answer {
-    Answer { method: "Account.pay".into(), reply: Bytes::from_static(reply.as_bytes()), expires: at(expires) }
+    Answer {
+        interface: Some("Account".into()),
+        method: "pay".into(),
+        arguments: Some(Fingerprint::from_bytes([7; 16])),
+        reply: Bytes::from_static(reply.as_bytes()),
+        expires: at(expires),
+    }
 }
 
 fn writes(id: impl Into<ActorId>) -> ActorWrites {
@@ -353,13 +360,41 @@ async fn an_unknown_layout_is_refused() {
 }
 
 #[tokio::test]
+async fn an_answer_that_an_earlier_build_has_kept_is_read_and_expires() {
+    let node = TestNode::start_small().await;
+    let store = ActorStore::open(node.partition(Level::None, 1).await).await.unwrap();
+    let id = ActorId::from(7);
+    let encoded = b"\x01\x80\0\0\0\0\0\0\x07";
+    let stored = b"\x01\0\0\0\0\0\0\0\x32\0\x03paypaid";
+    raw(store.partition(), |batch| {
+        batch.put_parts(&[b"\x44", encoded, b"key"], &[stored]);
+        batch.put_parts(&[b"\x46", &50_u64.to_be_bytes(), encoded, b"key"], &[]);
+    })
+    .await;
+    let old = Answer {
+        interface: None,
+        method: "pay".into(),
+        arguments: None,
+        reply: Bytes::from_static(b"paid"),
+        expires: at(50),
+    };
+    assert_eq!(store.answer(&id, "key").unwrap(), Some(old));
+    assert_eq!(store.expired_answers(at(50), 9).unwrap(), [(id.clone(), "key".to_owned())]);
+    let mut changes = writes(&id);
+    changes.remove_answer("key");
+    store.commit(&changes).await.unwrap();
+    assert_eq!(store.next_expiry().unwrap(), None);
+    node.host.stop().await;
+}
+
+#[tokio::test]
 async fn damaged_entries_are_refused_by_name() {
     let node = TestNode::start_small().await;
     let store = ActorStore::open(node.partition(Level::None, 1).await).await.unwrap();
     let id = ActorId::from(7);
     let encoded = b"\x01\x80\0\0\0\0\0\0\x07";
     for (area, name) in [(0x41_u8, ""), (0x42, "s"), (0x43, "r"), (0x44, "k")] {
-        raw(store.partition(), |batch| _ = batch.put_parts(&[&[area], encoded, name.as_bytes()], &[&[2]])).await;
+        raw(store.partition(), |batch| _ = batch.put_parts(&[&[area], encoded, name.as_bytes()], &[&[9]])).await;
     }
     for (error, what) in [
         (store.is_known(&id).unwrap_err(), "actor 7"),

@@ -1,11 +1,13 @@
 //! What the macros write. Nobody else is to use it.
 
+pub use mainstay_core::contract::Fingerprinter;
 pub use mainstay_core::partitioning::Partitioning;
 pub use mainstay_runtime::{
     Actor, ActorCell, ActorOpening, Event, Kept, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook, Seal,
 };
 pub use mainstay_runtime::{
-    Call, Caller, ExclusiveHost, ExclusiveMethod, Host, Interfaces, Method, Offered, Opening, Outcome, Proxy, Served,
-    Service, ServiceContext, SharedInterface, SharedMethod, Start, WithoutRun, assert_contract, checked_run,
+    Arguments, Call, Caller, ExclusiveHost, ExclusiveMethod, Host, Interfaces, Method, Offered, Opening, Outcome,
+    Proxy, Served, Service, ServiceContext, SharedInterface, SharedMethod, Start, WithoutRun, add_argument,
+    checked_run,
 };
 pub use mainstay_runtime::{PoolOptions, Worker, WorkerOpening, WorkerPool};

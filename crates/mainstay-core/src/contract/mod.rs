@@ -68,9 +68,11 @@ mod unknown;
 
 mod describe;
 mod encodable;
+mod fingerprint;
 
 pub use describe::{TYPE_NAME_BYTES_MAX, TYPE_NAME_DEPTH_MAX, TypeName, describe};
 pub use encodable::Encodable;
+pub use fingerprint::{FINGERPRINT_BYTES, Fingerprint, Fingerprinter};
 pub use limits::Limits;
 pub use unknown::Unknown;
 

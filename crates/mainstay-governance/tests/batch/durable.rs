@@ -443,7 +443,7 @@ async fn items_of_a_line_that_was_deleted_and_is_back_are_no_duplicates() {
     let node = start(&ledger).await;
     append(&node, 0..3).await;
     line(&node).flush().await.unwrap();
-    line(&node).delete().await.unwrap();
+    line(&node).delete_actor().await.unwrap();
     line(&node).append_all(texts(3..6)).await.unwrap();
     line(&node).flush().await.unwrap();
     let mut rows = ledger.rows();

@@ -228,7 +228,7 @@ async fn a_queue_that_was_deleted_goes_on_behind_the_rows_that_are_there() {
             wanted.push(10 * round + id);
             node.kill().await.unwrap();
         }
-        node.actor::<Line>("visits").unwrap().delete().await.unwrap();
+        node.actor::<Line>("visits").unwrap().delete_actor().await.unwrap();
     }
     assert_eq!(rows(folder.path(), "visits"), wanted);
 }

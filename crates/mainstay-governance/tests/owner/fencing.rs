@@ -99,7 +99,7 @@ async fn an_owner_whose_counter_went_back_goes_on_from_what_the_outside_remember
         owner(&node, "journal").run(Job::Note(number)).await.unwrap();
         node.deactivate_actor::<ResourceOwner<Fake>>("journal").await.unwrap();
     }
-    owner(&node, "journal").delete().await.unwrap();
+    owner(&node, "journal").delete_actor().await.unwrap();
     owner(&node, "journal").run(Job::Note(20)).await.unwrap_err();
     node.advance(PAUSE).await;
     owner(&node, "journal").run(Job::Note(20)).await.unwrap();

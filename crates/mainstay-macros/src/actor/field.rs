@@ -65,6 +65,17 @@ impl<'i> ActorField<'i> {
             (None, _, _) => Ok(Content::Plain),
         };
         let content = content.map_err(|message| syn::Error::new(field.name.span(), message))?;
+        if let (None, Content::Plain, Some(collection @ ("Dictionary" | "Queue" | "ConcurrentQueue"))) =
+            (plain, &content, field.generic_type_name().as_deref())
+        {
+            return Err(syn::Error::new_spanned(
+                field.ty,
+                format!(
+                    "a `{collection}` is kept by a service: an actor keeps a `State<..>` or a `Paged<..>`, or state by name in its \
+                     `Context`; if this is a type of your own, add `#[actor(default)]`"
+                ),
+            ));
+        }
         Ok(Self { field, content })
     }
 
@@ -89,6 +100,14 @@ impl<'i> ActorField<'i> {
     pub(super) fn expand_restore(&self) -> Option<TokenStream> {
         let (name, ty) = self.kept()?;
         Some(quote_spanned! { place(ty) => <#ty as ::mainstay::__private::Kept>::restore(&mut self.#name, opening)?; })
+    }
+
+    /// The name that it is stored under, if it is.
+    pub(super) fn stored_name(&self) -> Option<&str> {
+        match &self.content {
+            Content::State(stored) => Some(stored),
+            Content::Context | Content::Provided | Content::Plain => None,
+        }
     }
 
     fn kept(&self) -> Option<(&syn::Ident, &syn::Type)> {

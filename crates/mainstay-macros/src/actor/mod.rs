@@ -24,6 +24,7 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
     let opened = fields.iter().map(ActorField::expand_open);
     let sealed: Vec<_> = fields.iter().filter_map(ActorField::expand_seal).collect();
     let keeps = !sealed.is_empty();
+    let stored = fields.iter().filter_map(ActorField::stored_name);
     let restored = fields.iter().filter_map(ActorField::expand_restore);
     Ok(quote! {
         #[automatically_derived]
@@ -43,6 +44,8 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
                 use ::mainstay::__private::NotRemindable as _;
                 ::mainstay::__private::Probe::<Self>::REMINDABLE
             };
+
+            const FIELDS: &'static [&'static str] = &[#(#stored),*];
 
             const KEEPS: bool = #keeps;
 

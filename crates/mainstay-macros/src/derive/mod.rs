@@ -26,11 +26,12 @@ pub(crate) fn place(of: &impl syn::spanned::Spanned) -> Span {
     of.span().resolved_at(Span::call_site())
 }
 
-/// Lists the interfaces, by a method of what collects them. Where one is not implemented, its name is underlined.
+/// Lists the interfaces, by a method of what collects them. Where one is not implemented, its name is underlined. The name of
+/// the function is what the author of a trait without `#[interface]` reads: there is none of that name in the trait.
 pub(crate) fn offers(interfaces: &[Path], method: &str) -> impl Iterator<Item = TokenStream> {
     interfaces.iter().map(move |interface| {
         let place = place(interface);
         let method = Ident::new(method, place);
-        quote_spanned! { place => interfaces.#method(<Self as #interface>::__interface()); }
+        quote_spanned! { place => interfaces.#method(<Self as #interface>::__add_the_attribute_interface_to_this_trait()); }
     })
 }

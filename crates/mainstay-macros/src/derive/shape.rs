@@ -20,13 +20,22 @@ impl<'i> Field<'i> {
 
     /// The name of the type without its path and its parameters, which is all that a macro knows of a type.
     pub(crate) fn type_name(&self) -> Option<String> {
+        self.last_segment().map(|segment| segment.ident.to_string())
+    }
+
+    /// The same, if the type has parameters. An application may well have a `State` of its own, and seldom one of something.
+    pub(crate) fn generic_type_name(&self) -> Option<String> {
+        self.last_segment().filter(|segment| !segment.arguments.is_none()).map(|segment| segment.ident.to_string())
+    }
+
+    fn last_segment(&self) -> Option<&syn::PathSegment> {
         let mut ty = self.ty;
         // A type that a macro of the user has put in comes in a group of its own.
         while let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty {
             ty = elem;
         }
         match ty {
-            Type::Path(path) => path.path.segments.last().map(|segment| segment.ident.to_string()),
+            Type::Path(path) => path.path.segments.last(),
             _ => None,
         }
     }

@@ -32,7 +32,7 @@ impl Interface {
                 #(#methods)*
 
                 #[doc(hidden)]
-                fn __interface() -> ::core::marker::PhantomData<#proxy #arguments>
+                fn __add_the_attribute_interface_to_this_trait() -> ::core::marker::PhantomData<#proxy #arguments>
                 where
                     Self: ::core::marker::Sized,
                 {
@@ -62,27 +62,13 @@ impl Interface {
     /// In a block of its own, where its names are in nobody's way.
     fn expand_tie(&self) -> TokenStream {
         let (name, proxy, generics) = (&self.name, self.proxy(), &self.generics);
-        let (object, host, marker) = (hidden("Object"), hidden("Host"), hidden("marker"));
+        let (object, marker) = (hidden("Object"), hidden("marker"));
         let (text, proxy_text) = (name.unraw().to_string(), proxy.to_string());
         let records = self.methods.iter().map(|method| method.expand_record(name, generics));
         let declared = self.methods.iter().map(|method| method.expand_declaration(generics));
-        let turns = self.methods.iter().map(|method| method.expand_turn(generics));
         let calls = self.methods.iter().map(|method| method.expand_call(&text, generics));
         let (impl_generics, arguments, bounds) = generics.split_for_impl();
-        let (bound, shared) = match self.is_shared() {
-            true => (
-                quote!(Host),
-                quote! {
-                    impl #impl_generics ::mainstay::__private::SharedInterface for #proxy #arguments #bounds {}
-                },
-            ),
-            false => (quote!(ExclusiveHost), quote!()),
-        };
-        let mut hosted = and(generics, &host);
-        let bounds_of_host = hosted.make_where_clause();
-        bounds_of_host.predicates.push(syn::parse_quote!(#host: ::mainstay::__private::#bound));
-        bounds_of_host.predicates.push(syn::parse_quote!(#host::Target: #name #arguments));
-        let (hosted, _, bounds_of_host) = hosted.split_for_impl();
+        let hosted = self.expand_hosted();
         quote! {
             #[allow(non_camel_case_types, missing_docs, unreachable_pub, private_interfaces, dead_code, clippy::all)]
             const _: () = {
@@ -92,9 +78,7 @@ impl Interface {
                     #(#declared)*
                 }
 
-                impl #hosted #object #arguments for ::std::sync::Arc<#host> #bounds_of_host {
-                    #(#turns)*
-                }
+                #hosted
 
                 impl #impl_generics ::core::clone::Clone for #proxy #arguments #bounds {
                     fn clone(&self) -> Self {
@@ -124,18 +108,61 @@ impl Interface {
                     }
                 }
 
-                impl #hosted ::mainstay::__private::Offered<#host> for #proxy #arguments #bounds_of_host {
-                    fn object(host: ::std::sync::Arc<#host>) -> ::std::sync::Arc<dyn #object #arguments> {
-                        ::std::sync::Arc::new(host)
-                    }
-                }
-
-                #shared
-
                 impl #impl_generics #proxy #arguments #bounds {
                     #(#calls)*
                 }
             };
+        }
+    }
+}
+
+impl Interface {
+    /// What makes the interface one of every host whose object implements it. Where it depends on the configuration whether
+    /// there is a method that takes `&mut self`, there is one form for each case.
+    fn expand_hosted(&self) -> TokenStream {
+        let exclusive: Vec<_> = self.methods.iter().filter(|method| method.is_exclusive).collect();
+        if exclusive.is_empty() {
+            return self.expand_hosted_by(true, &quote!());
+        }
+        let conditions: Option<Vec<_>> = exclusive.iter().map(|method| method.condition()).collect();
+        let Some(conditions) = conditions else { return self.expand_hosted_by(false, &quote!()) };
+        let shared = self.expand_hosted_by(true, &quote!(#[cfg(not(any(#(#conditions),*)))]));
+        let exclusive = self.expand_hosted_by(false, &quote!(#[cfg(any(#(#conditions),*))]));
+        quote! { #shared #exclusive }
+    }
+
+    fn expand_hosted_by(&self, is_shared: bool, condition: &TokenStream) -> TokenStream {
+        let (name, proxy, generics) = (&self.name, self.proxy(), &self.generics);
+        let (object, host) = (hidden("Object"), hidden("Host"));
+        let turns = self.methods.iter().filter(|method| !(is_shared && method.is_exclusive));
+        let turns = turns.map(|method| method.expand_turn(generics));
+        let (impl_generics, arguments, bounds) = generics.split_for_impl();
+        let bound = if is_shared { quote!(Host) } else { quote!(ExclusiveHost) };
+        let shared = is_shared.then(|| {
+            quote! {
+                #condition
+                impl #impl_generics ::mainstay::__private::SharedInterface for #proxy #arguments #bounds {}
+            }
+        });
+        let mut hosted = and(generics, &host);
+        let bounds_of_host = hosted.make_where_clause();
+        bounds_of_host.predicates.push(syn::parse_quote!(#host: ::mainstay::__private::#bound));
+        bounds_of_host.predicates.push(syn::parse_quote!(#host::Target: #name #arguments));
+        let (hosted, _, bounds_of_host) = hosted.split_for_impl();
+        quote! {
+            #condition
+            impl #hosted #object #arguments for ::std::sync::Arc<#host> #bounds_of_host {
+                #(#turns)*
+            }
+
+            #condition
+            impl #hosted ::mainstay::__private::Offered<#host> for #proxy #arguments #bounds_of_host {
+                fn object(host: ::std::sync::Arc<#host>) -> ::std::sync::Arc<dyn #object #arguments> {
+                    ::std::sync::Arc::new(host)
+                }
+            }
+
+            #shared
         }
     }
 }
@@ -158,9 +185,12 @@ impl Method {
         let (record, target, output, method) = (self.record(), hidden("Target"), &self.output, &self.name);
         let (typed, names) = (self.typed_arguments(), self.arguments.iter().map(|(name, _)| name));
         let (impl_generics, arguments, bounds) = generics.split_for_impl();
-        let (check, field, marker) = (hidden(&format!("check_{}", method.unraw())), hidden("marker"), marker(generics));
-        let checks = self.arguments.iter().map(|(_, ty)| {
-            quote_spanned! { ty.span() => ::mainstay::__private::assert_contract::<#ty>(); }
+        let (field, marker, conditions) = (hidden("marker"), marker(generics), self.conditions());
+        let conditions: Vec<_> = conditions.collect();
+        let fingerprinter = hidden("fingerprinter");
+        // The span of the type, because one that cannot be sent is reported here.
+        let added = self.arguments.iter().map(|(name, ty)| {
+            quote_spanned! { ty.span() => ::mainstay::__private::add_argument::<#ty>(#fingerprinter, &self.#name)?; }
         });
         let (kind, borrow) = match self.is_exclusive {
             true => (quote!(ExclusiveMethod), quote!(&mut)),
@@ -170,10 +200,22 @@ impl Method {
         targeted.make_where_clause().predicates.push(syn::parse_quote!(#target: #interface #arguments));
         let (targeted, _, bounds_of_target) = targeted.split_for_impl();
         quote! {
+            #(#conditions)*
             pub struct #record #generics #bounds { #(#typed,)* #field: #marker }
 
-            fn #check #impl_generics() #bounds { #(#checks)* }
+            #(#conditions)*
+            impl #impl_generics ::mainstay::__private::Arguments for #record #arguments #bounds {
+                fn add_to(
+                    &self,
+                    #fingerprinter: &mut ::mainstay::__private::Fingerprinter,
+                ) -> ::mainstay::Result<()> {
+                    let _ = &#fingerprinter;
+                    #(#added)*
+                    ::core::result::Result::Ok(())
+                }
+            }
 
+            #(#conditions)*
             impl #targeted ::mainstay::__private::#kind<#target, #output> for #record #arguments #bounds_of_target {
                 fn invoke(
                     self,
@@ -189,7 +231,9 @@ impl Method {
     fn expand_declaration(&self, generics: &syn::Generics) -> TokenStream {
         let (method, record, output, (_, arguments, _)) =
             (&self.name, self.record(), &self.output, generics.split_for_impl());
+        let conditions = self.conditions();
         quote! {
+            #(#conditions)*
             fn #method(
                 &self,
                 arguments: #record #arguments,
@@ -206,7 +250,9 @@ impl Method {
             true => quote!(ExclusiveHost::exclusive),
             false => quote!(Host::shared),
         };
+        let conditions = self.conditions();
         quote! {
+            #(#conditions)*
             fn #method(
                 &self,
                 arguments: #record #arguments,
@@ -231,7 +277,7 @@ impl Method {
     fn expand_call(&self, interface: &str, generics: &syn::Generics) -> TokenStream {
         let (reply, (_, generic_arguments, _)) = (self.reply(), generics.split_for_impl());
         let (method, record, output, text) = (&self.name, self.record(), &self.output, self.name.unraw().to_string());
-        let (arguments, words) = (self.typed_arguments(), self.words());
+        let (arguments, words, conditions) = (self.typed_arguments(), self.words(), self.conditions());
         let names: Vec<_> = self.arguments.iter().map(|(name, _)| name).collect();
         let (object, marker) = (hidden("Object"), hidden("marker"));
         // The span of the output, because a type that cannot be returned is reported here.
@@ -245,6 +291,7 @@ impl Method {
             .await
         };
         quote! {
+            #(#conditions)*
             #(#words)*
             pub async fn #method(&self #(, #arguments)*) -> #reply {
                 static METHOD: ::mainstay::__private::Method = ::mainstay::__private::Method::new(#interface, #text);

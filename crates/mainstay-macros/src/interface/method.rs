@@ -1,5 +1,6 @@
 use proc_macro2::{Ident, TokenStream, TokenTree};
-use quote::ToTokens;
+use quote::{ToTokens, quote};
+use syn::ext::IdentExt as _;
 use syn::{Attribute, FnArg, Pat, ReturnType, Signature, TraitItemFn, Type};
 
 use super::refuse::Refusals;
@@ -27,6 +28,7 @@ impl Method {
                 ),
             );
         }
+        refuse_taken(&signature.ident, refusals);
         if let Some(body) = &function.default {
             refusals.add(body, "a method of an interface has no body: move it to the `impl`");
         }
@@ -71,6 +73,21 @@ impl Method {
         })
     }
 
+    /// The attributes that say in which configurations it is there. Everything that is written for it has them.
+    pub(super) fn conditions(&self) -> impl Iterator<Item = &Attribute> {
+        self.attributes.iter().filter(|attribute| attribute.path().is_ident("cfg"))
+    }
+
+    /// What is true of the configurations in which it is there; `None` if it is in all of them.
+    pub(super) fn condition(&self) -> Option<TokenStream> {
+        let conditions: Vec<_> = self
+            .conditions()
+            .filter_map(|attribute| attribute.meta.require_list().ok())
+            .map(|list| list.tokens.clone())
+            .collect();
+        (!conditions.is_empty()).then(|| quote!(all(#(#conditions),*)))
+    }
+
     /// What of the attributes says something to a caller.
     pub(super) fn words(&self) -> impl Iterator<Item = &Attribute> {
         words(&self.attributes)
@@ -80,6 +97,38 @@ impl Method {
 /// Documentation and deprecation.
 pub(super) fn words(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("doc") || attribute.path().is_ident("deprecated"))
+}
+
+/// The names that callers and actors have a method by already, and what that does. An interface's own method of the same name
+/// would hide it or be hidden by it, and when that method is renamed or removed, the code that called it may still compile and
+/// do the other thing.
+///
+/// These are the methods of `Proxy` and of `Actor`, the hooks of `Lifecycle` and `Remindable`, and `Clone::clone`.
+const TAKEN: &[(&str, &str)] = &[
+    ("delete_actor", "every proxy deletes its actor by it (`Proxy::delete_actor`)"),
+    ("with_timeout", "every proxy sets its time limit by it (`Proxy::with_timeout`)"),
+    ("idempotent", "every proxy takes an idempotency key by it (`Proxy::idempotent`)"),
+    ("events", "every proxy subscribes to events by it (`Proxy::events`)"),
+    ("caller", "every proxy has it for what the macros write (`Proxy::caller`)"),
+    ("from_caller", "every proxy has it for what the macros write (`Proxy::from_caller`)"),
+    ("clone", "every proxy is cloned by it (`Clone::clone`)"),
+    ("save", "every actor saves in the middle of a turn by it (`Actor::save`)"),
+    ("activate", "it is a hook of every actor (`Lifecycle::activate`)"),
+    ("deactivate", "it is a hook of every actor (`Lifecycle::deactivate`)"),
+    ("before_turn", "it is a hook of every actor (`Lifecycle::before_turn`)"),
+    ("after_turn", "it is a hook of every actor (`Lifecycle::after_turn`)"),
+    ("remind", "it is a hook of every actor (`Remindable::remind`)"),
+];
+
+fn refuse_taken(name: &Ident, refusals: &mut Refusals) {
+    let text = name.unraw().to_string();
+    if let Some((_, use_of_it)) = TAKEN.iter().find(|(taken, _)| *taken == text) {
+        refusals.add(name, format!("`{text}` is taken: {use_of_it}; give the method another name"));
+    }
+    if text.starts_with("__") {
+        refusals
+            .add(name, format!("names such as `{text}` are for what the macros write: give the method another name"));
+    }
 }
 
 fn refuse_generics(signature: &Signature, refusals: &mut Refusals) {

@@ -75,11 +75,6 @@ impl Interface {
     fn proxy(&self) -> Ident {
         Ident::new(&format!("{}Ref", self.name.unraw()), self.name.span())
     }
-
-    /// True if no method needs the target for itself.
-    fn is_shared(&self) -> bool {
-        self.methods.iter().all(|method| !method.is_exclusive)
-    }
 }
 
 /// The generics with one more parameter, which comes last.

@@ -24,7 +24,9 @@ enum Content {
 impl<'i> ServiceField<'i> {
     pub(super) fn read(field: Field<'i>) -> syn::Result<Self> {
         let mut content = Content::of(&field);
+        let mut is_told = false;
         read(field.attributes, "service", |meta| {
+            is_told = true;
             if meta.path.is_ident("name") {
                 content = Content::Collection(meta.value()?.parse::<LitStr>()?.value());
             } else if meta.path.is_ident("collection") {
@@ -39,7 +41,24 @@ impl<'i> ServiceField<'i> {
             }
             Ok(())
         })?;
+        if let (false, Some(kept @ ("State" | "Paged"))) = (is_told, field.generic_type_name().as_deref()) {
+            return Err(syn::Error::new_spanned(
+                field.ty,
+                format!(
+                    "a `{kept}` is kept by an actor: a service keeps what changes in collections, such as a `Dictionary<..>`; \
+                     if this is a type of your own, add `#[service(default)]`"
+                ),
+            ));
+        }
         Ok(Self { field, content })
+    }
+
+    /// The name of the collection that it is, if it is one.
+    pub(super) fn collection(&self) -> Option<&str> {
+        match &self.content {
+            Content::Collection(stored) => Some(stored),
+            _ => None,
+        }
     }
 
     pub(super) fn expand(&self) -> TokenStream {

@@ -23,6 +23,7 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
     let (level, partitioning) = (&attribute.level, attribute.partitions.expand());
     let interfaces = offers(&attribute.implements, "add");
     let opened = fields.iter().map(ServiceField::expand);
+    let collections = fields.iter().filter_map(ServiceField::collection);
     let runs = attribute.run.is_some();
     let execute = attribute.run.map(|run| {
         // An inherent `run` goes before that of the trait, which stands in for one that is missing.
@@ -41,6 +42,7 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
             const NAME: &'static str = #text;
             const LEVEL: ::mainstay::Level = ::mainstay::Level::#level;
             const RUNS: bool = #runs;
+            const COLLECTIONS: &'static [&'static str] = &[#(#collections),*];
 
             fn partitioning() -> ::mainstay::__private::Partitioning {
                 #partitioning

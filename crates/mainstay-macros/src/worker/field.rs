@@ -15,6 +15,16 @@ impl<'i> WorkerField<'i> {
                 "a field of a worker has no settings: a `WorkerContext` is given, and every other field starts as its default",
             ))
         })?;
+        if let Some(kept @ ("State" | "Paged" | "Dictionary" | "ConcurrentQueue")) =
+            field.generic_type_name().as_deref()
+        {
+            return Err(syn::Error::new_spanned(
+                field.ty,
+                format!(
+                    "a worker keeps nothing, and so has no `{kept}`: an actor keeps a `State`, and a service keeps collections"
+                ),
+            ));
+        }
         Ok(Self { field })
     }
 

@@ -13,7 +13,9 @@ pub(crate) const ACTOR_KEYS: &[Key<ActorSettings>] = &[
     key!("deactivation_grace", Duration(ActorSettings::DURATIONS), deactivation_grace),
     key!("slow_turn", Duration(ActorSettings::DURATIONS), slow_turn),
     key!("idempotency_retention", Duration(ActorSettings::DURATIONS), idempotency_retention),
+    key!("idempotency_keys_max", Count(ActorSettings::PER_ACTOR) as usize, idempotency_keys_max),
     key!("reminders.retry_initial", Duration(ActorSettings::DURATIONS), reminders.retry_initial),
     key!("reminders.retry_max", Duration(ActorSettings::DURATIONS), reminders.retry_max),
+    key!("reminders.count_max", Count(ActorSettings::PER_ACTOR) as usize, reminders.count_max),
     key!("events_buffer", Count(ActorSettings::QUEUES) as usize, events_buffer),
 ];

@@ -70,6 +70,7 @@ impl<T: Actor> ActorActivation<T> {
         if store.epoch() != place.epoch {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
+        place.population.stray_fields.look_at_first(&store, T::NAME, T::FIELDS);
         let hall = Hall::<T>::open(HallCore::new(place, store.clone(), scope.clone(), T::REMINDABLE.is_some()));
         let clocks = Tasks(Scope::new());
         Alarm::start(&hall, &clocks.0);

@@ -386,7 +386,11 @@ mod tests {
     #[test]
     fn pauses_double_from_the_first_to_the_longest_and_differ() {
         random::seed_thread(1);
-        let settings = ReminderSettings { retry_initial: Duration::from_secs(2), retry_max: Duration::from_secs(60) };
+        let settings = ReminderSettings {
+            retry_initial: Duration::from_secs(2),
+            retry_max: Duration::from_secs(60),
+            ..ReminderSettings::default()
+        };
         for (failures, seconds) in
             [(0, 2), (1, 4), (2, 8), (3, 16), (4, 32), (5, 60), (31, 60), (32, 60), (u32::MAX, 60)]
         {

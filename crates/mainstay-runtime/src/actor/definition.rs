@@ -28,6 +28,9 @@ pub trait Actor: Send + Sync + Sized + 'static {
     /// What its [`Remindable`](crate::Remindable) does, if it has one.
     const REMINDABLE: Option<RemindHook<Self>>;
 
+    /// The names that its fields are stored under.
+    const FIELDS: &'static [&'static str];
+
     /// Whether it has fields that are more than plain memory.
     const KEEPS: bool;
 

@@ -1,4 +1,4 @@
-//! How an actor is deleted: everything that is stored of it goes in one commit, and then the actor leaves memory.
+//! How an actor is deleted: one commit decides that nothing of it is stored any more, and then the actor leaves memory.
 
 use std::sync::Arc;
 
@@ -18,12 +18,12 @@ use crate::call::finished::{Answer, Finished};
 /// Deletes an actor from outside. One that does not exist is fine, and none of its code runs if it is not in memory.
 pub(crate) async fn delete<T: Actor>(held: Held<'_, T>, chain: Option<Arc<Link>>) -> (Finished<Result<()>>, bool) {
     let site = held.site().clone();
-    let is_known = match site.gate.is_known(&site) {
-        Ok(is_known) => is_known,
+    // Not only of one that is known: the answer of a call in which an actor has deleted itself outlives it.
+    let is_stored = match site.gate.holds(&site) {
+        Ok(is_stored) => is_stored,
         Err(error) => return (Finished::failed(error), held.give_back()),
     };
-    // Nothing is stored of one that is not known: it becomes known with the first that is.
-    let deleted = match is_known {
+    let deleted = match is_stored {
         true => commit(&site, site.gate.failures(), Some(last_writes(&site)), Vec::new()).await,
         false => Ok(()),
     };

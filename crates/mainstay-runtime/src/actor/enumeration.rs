@@ -147,10 +147,10 @@ impl Actors {
         self.caller(id.into())?.remove(Removal::Deactivate).await
     }
 
-    /// Deletes an actor: see [`Proxy::delete`](crate::Proxy::delete).
+    /// Deletes an actor: see [`Proxy::delete_actor`](crate::Proxy::delete_actor).
     ///
     /// # Errors
-    /// As [`Proxy::delete`](crate::Proxy::delete).
+    /// As [`Proxy::delete_actor`](crate::Proxy::delete_actor).
     pub async fn delete(&self, id: impl Into<ActorId>) -> Result<()> {
         self.caller(id.into())?.remove(Removal::Delete).await
     }

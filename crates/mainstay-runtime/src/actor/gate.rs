@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::actor::event::departure;
 use crate::actor::site::Site;
+use crate::actor::tally::Tally;
 use crate::observe::storage::saving;
 
 /// How many may wait for one commit. A turn beyond that keeps its actor until there is room, so that whoever calls the actor
@@ -35,12 +36,31 @@ pub(crate) struct Gate {
     /// True while somebody [drives](Gate::drive): from the first commit until what left with the last one is gone. Whoever
     /// seals meanwhile leaves it to him, so that what leaves is in order. Changed under the lock.
     is_driven: AtomicBool,
+    /// What is stored of the actor, as far as it is limited.
+    pub(crate) tally: Tally,
 }
 
 #[derive(Default)]
 struct Inner {
     under_way: Option<Sealed>,
     next: Option<Sealed>,
+    /// True if the actor is known to be known, in the store or by what is sealed.
+    is_known: bool,
+}
+
+impl Inner {
+    /// Sees to it that what is stored of an actor makes it known, whichever turn comes first: one that is not known is neither
+    /// listed nor found to be deleted.
+    fn make_known(&mut self, writes: &mut ActorWrites) {
+        match writes.is_known() {
+            Some(is_known) => self.is_known = is_known,
+            None if !self.is_known && writes.is_storing() => {
+                writes.mark_known();
+                self.is_known = true;
+            }
+            None => {}
+        }
+    }
 }
 
 /// Changes that are committed together, and what waits for that.
@@ -123,7 +143,7 @@ impl Gate {
         if self.failures() != failures {
             return Some(Hold::stale(site));
         }
-        let Inner { under_way, next } = &mut *inner;
+        let Inner { under_way, next, .. } = &mut *inner;
         let last = next.as_mut().or(under_way.as_mut())?;
         Some(last.hold(Part::Onlooker))
     }
@@ -139,7 +159,7 @@ impl Gate {
             remains.outputs.into_iter().for_each(|output| output(Err(stale(site))));
             return Ok((Some(Hold::stale(site)), false));
         }
-        let Inner { under_way, next } = &mut *inner;
+        let Inner { under_way, next, .. } = &mut *inner;
         let last = if remains.writes.is_some() { next.as_mut() } else { next.as_mut().or(under_way.as_mut()) };
         if let Some(last) = last
             && !last.has_room_for(&remains, site.hall.commit_bytes_max)
@@ -148,8 +168,12 @@ impl Gate {
             last.crowded_out.push(sender);
             return Err(Box::new(Crowded { remains, room }));
         }
-        let Remains { writes, outputs } = remains;
+        let Remains { mut writes, outputs } = remains;
+        if let Some(writes) = &mut writes {
+            inner.make_known(writes);
+        }
         let part = if writes.is_some() { Part::Maker } else { Part::Onlooker };
+        let Inner { under_way, next, .. } = &mut *inner;
         let sealed = match (writes, next) {
             (Some(writes), Some(sealed)) => {
                 // Nobody else has it before it is under way.
@@ -206,7 +230,7 @@ impl Gate {
                 let ended = inner.under_way.take();
                 let behind = committed.is_err().then(|| {
                     // Under the lock, so that whoever seals after it knows.
-                    gate.failures.fetch_add(1, Ordering::AcqRel);
+                    gate.fail(&mut inner);
                     inner.next.take()
                 });
                 (ended, behind.flatten())
@@ -224,6 +248,13 @@ impl Gate {
             }
             first.get_or_insert(result);
         }
+    }
+
+    /// Notes that a commit has failed: what was known by it is not known any more.
+    fn fail(&self, inner: &mut Inner) {
+        self.failures.fetch_add(1, Ordering::AcqRel);
+        inner.is_known = false;
+        self.tally.forget();
     }
 
     fn look<T>(&self, of: impl Fn(&ActorWrites) -> Option<T>) -> Option<T> {
@@ -261,6 +292,24 @@ impl Gate {
             Some(is_known) => Ok(is_known),
             None => site.hall.store()?.is_known(&site.id),
         }
+    }
+
+    /// Notes that the actor was known when this many commits had failed.
+    pub(crate) fn note_known(&self, failures: u64) {
+        let mut inner = self.inner.lock();
+        if self.failures() == failures {
+            inner.is_known = true;
+        }
+    }
+
+    /// Whether anything is stored of the actor, or on its way to be: also of one that is not known.
+    pub(crate) fn holds(&self, site: &Site) -> Result<bool> {
+        let is_under_way = {
+            let inner = self.inner.lock();
+            inner.under_way.is_some() || inner.next.is_some()
+        };
+        // What was under way before this look is in the store now.
+        Ok(is_under_way || site.hall.store()?.holds(&site.id)?)
     }
 
     /// What is not committed yet, the oldest first.
@@ -320,7 +369,7 @@ struct Driving<'g> {
 impl Drop for Driving<'_> {
     fn drop(&mut self) {
         let mut inner = self.gate.inner.lock();
-        self.gate.failures.fetch_add(1, Ordering::AcqRel);
+        self.gate.fail(&mut inner);
         self.gate.is_driven.store(false, Ordering::Release);
         let given_up = [inner.under_way.take(), inner.next.take()];
         drop(inner);

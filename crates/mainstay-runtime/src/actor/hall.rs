@@ -149,7 +149,22 @@ impl HallCore {
         if let Some(faults) = &self.faults {
             faults.strike()?;
         }
-        self.store()?.commit(writes).await
+        self.store()?.commit(writes).await.map_err(|error| self.not_committed(writes, error))
+    }
+
+    /// Says whose changes are too many for a commit.
+    #[cold]
+    fn not_committed(&self, writes: &ActorWrites, error: Error) -> Error {
+        if error.kind() != ErrorKind::TooLarge {
+            return error;
+        }
+        let (service, id) = (&self.address.service, writes.id());
+        Error::new(
+            ErrorKind::TooLarge,
+            format!(
+                "what a turn of {service}({id}) has changed cannot be stored: {error}; change less in a turn, or `save` in between"
+            ),
+        )
     }
 }
 

@@ -1,12 +1,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mainstay_core::Result;
+use mainstay_core::contract::{Limits, Unknown};
+use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_state::VALUE_BYTES_MAX;
 use mainstay_state::actor::ActorWrites;
+use serde::Serialize;
 
 use crate::actor::site::Site;
 use crate::provisions::Provided;
-use crate::service::opening::PlainField;
+use crate::service::opening::{AnyThread, PlainField};
 
 /// A field of an actor that is more than plain memory.
 #[diagnostic::on_unimplemented(
@@ -44,7 +47,7 @@ pub struct ActorOpening<'s> {
 
 impl ActorOpening<'_> {
     /// The value of a field that is not kept.
-    pub fn plain<T: PlainField>(&self) -> T {
+    pub fn plain<T: PlainField + AnyThread>(&self) -> T {
         T::initial()
     }
 
@@ -81,4 +84,25 @@ impl Seal<'_> {
     pub(crate) fn put_changed(&mut self, name: &str, value: Bytes) -> Result<()> {
         self.writes().put_state(name, value)
     }
+
+    /// The bytes of a value that is to be stored under a name, with what its type does not know of what was stored.
+    pub(crate) fn encode<T: Serialize>(&self, name: &str, value: &T, unknown: &Unknown) -> Result<(Vec<u8>, Unknown)> {
+        VALUE_LIMITS.encode_keeping(value, unknown).map_err(|error| not_stored(self.site, name, error))
+    }
+}
+
+/// What a stored value may be. One that is larger is refused while it is encoded, before it takes more memory.
+pub(crate) const VALUE_LIMITS: Limits = Limits { bytes_max: VALUE_BYTES_MAX, ..Limits::DEFAULT };
+
+/// What is told of a value that cannot be stored: whose it is, under which name, and which limit it is over.
+#[cold]
+pub(crate) fn not_stored(site: &Site, name: &str, error: Error) -> Error {
+    let text = match error.kind() {
+        ErrorKind::TooLarge => format!(
+            "state {name:?} of {site} cannot be stored: {error}; a value has at most VALUE_BYTES_MAX = {VALUE_BYTES_MAX} bytes, so \
+             split it over several fields, over state by name or over several actors"
+        ),
+        _ => format!("state {name:?} of {site} cannot be stored: {error}"),
+    };
+    Error::new(error.kind(), text)
 }

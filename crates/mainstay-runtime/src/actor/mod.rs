@@ -37,6 +37,7 @@ pub(crate) mod room;
 pub(crate) mod saving;
 pub(crate) mod seat;
 pub(crate) mod site;
+pub(crate) mod tally;
 pub(crate) mod work;
 
 // How actors come and go.
@@ -48,6 +49,7 @@ pub(crate) mod enumeration;
 pub(crate) mod population;
 pub(crate) mod presence;
 pub(crate) mod revival;
+pub(crate) mod stray_fields;
 
 pub use context::Context;
 pub use continuation::{CONTINUATIONS_PER_ACTOR_MAX, ContinuationMethod};

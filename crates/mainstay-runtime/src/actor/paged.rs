@@ -119,8 +119,7 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for
             return Ok(());
         }
         if let Some(page) = self.page.get_mut() {
-            let mut bytes = Vec::new();
-            let unknown = contract::encode_keeping_into(&mut bytes, &page.value, &page.unknown)?;
+            let (bytes, unknown) = seal.encode(self.name, &page.value, &page.unknown)?;
             let saved = length(&bytes);
             seal.put(self.name, bytes.into())?;
             page.unknown = unknown;

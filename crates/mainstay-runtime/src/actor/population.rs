@@ -8,6 +8,7 @@ use tokio::sync::Notify;
 
 use crate::actor::collection::Gathered;
 use crate::actor::settings::ActorSettings;
+use crate::actor::stray_fields::StrayFields;
 
 /// Which bits of a stamp count activations within a scan; those above are the number of the scan. More activations than
 /// that between two scans carry over, and make actors look used a scan later than they were.
@@ -33,6 +34,8 @@ pub(crate) struct Population {
     start: OnceLock<Instant>,
     halls: Mutex<Vec<Weak<dyn Gathered>>>,
     pressed: Notify,
+    /// What is stored of them that no field reads.
+    pub(crate) stray_fields: StrayFields,
     /// Whoever has it sees to it that limits are kept.
     pub(crate) relieving: tokio::sync::Mutex<()>,
 }
@@ -73,6 +76,7 @@ impl Population {
             start: OnceLock::new(),
             halls: Mutex::default(),
             pressed: Notify::new(),
+            stray_fields: StrayFields::default(),
             relieving: tokio::sync::Mutex::default(),
         }
     }

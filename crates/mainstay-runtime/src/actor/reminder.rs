@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use mainstay_core::contract;
 use mainstay_core::time::{self, Duration, WallTime};
-use mainstay_core::{Error, Result};
+use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::{CatchUp, Reminder, Schedule};
 use serde::Serialize;
 
@@ -80,7 +80,7 @@ impl Remind<'_> {
     ///
     /// # Errors
     /// `Invalid` if the actor is not [`Remindable`](crate::Remindable), outside of a turn, and for a schedule that cannot
-    /// be; `TooLarge` for a name or payload over its limit.
+    /// be; `TooLarge` for a name or payload over its limit, and for one more reminder than `reminders.count_max`.
     pub fn set(self) -> Result<Reminder> {
         let (site, name) = (&self.context.site, self.name);
         self.register().map_err(|error| {
@@ -118,12 +118,19 @@ impl Remind<'_> {
         if is_by_length {
             reminder = reminder.with_wait(delay);
         }
-        if context.reminder(name)?.as_ref() == Some(&reminder) {
+        let replaced = context.reminder(name)?;
+        if replaced.is_none() {
+            refuse_if_full(context)?;
+        }
+        if replaced.as_ref() == Some(&reminder) {
             // No two settings are equal, so that one that is equal to what was fired is known not to be set anew.
             reminder.due = reminder.due.saturating_add(Duration::from_millis(1));
             reminder.planned = reminder.due;
         }
         current::change(|writes| writes.put_reminder(reminder.clone()))?;
+        if replaced.is_none() {
+            site.gate.tally.add_reminder();
+        }
         let (hall, due) = (site.hall.clone(), reminder.due);
         current::leave(move |turn| {
             if turn.is_ok() {
@@ -197,6 +204,27 @@ impl Context {
             Ok(true)
         })
     }
+}
+
+/// Refuses one more reminder of an actor that has as many as it may.
+fn refuse_if_full(context: &Context) -> Result<()> {
+    let (site, count_max) = (&context.site, context.site.hall.settings.reminders.count_max);
+    if site.gate.tally.reminders(site)? < count_max {
+        return Ok(());
+    }
+    // Those that have been removed since are still in that number.
+    let count = context.reminders()?.len();
+    site.gate.tally.set_reminders(count);
+    if count < count_max {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::TooLarge,
+        format!(
+            "the actor has {count} reminders, and reminders.count_max is {count_max}: cancel some, keep the times in its state \
+             and set one reminder for the next of them, or raise reminders.count_max"
+        ),
+    ))
 }
 
 fn apply(reminders: &mut BTreeMap<String, Reminder>, writes: &mainstay_state::actor::ActorWrites) {

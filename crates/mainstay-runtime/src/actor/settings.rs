@@ -32,6 +32,8 @@ pub struct ActorSettings {
     pub slow_turn: Duration,
     /// How long the answer to a call with an idempotency key is kept for retries.
     pub idempotency_retention: Duration,
+    /// How many answers may be kept for the idempotency keys of one actor; a call with another key is `Overloaded` then.
+    pub idempotency_keys_max: usize,
     /// How reminders behave.
     pub reminders: ReminderSettings,
     /// How many events may wait for one subscriber; beyond, the oldest are dropped and counted as missed.
@@ -46,6 +48,8 @@ pub struct ReminderSettings {
     pub retry_initial: Duration,
     /// The longest wait between two tries.
     pub retry_max: Duration,
+    /// How many reminders one actor may have; one more is `TooLarge`.
+    pub count_max: usize,
 }
 
 impl Default for ActorSettings {
@@ -60,6 +64,7 @@ impl Default for ActorSettings {
             deactivation_grace: Duration::from_secs(5),
             slow_turn: Duration::from_secs(1),
             idempotency_retention: Duration::from_secs(24 * 60 * 60),
+            idempotency_keys_max: 100_000,
             reminders: ReminderSettings::default(),
             events_buffer: 1024,
         }
@@ -68,7 +73,7 @@ impl Default for ActorSettings {
 
 impl Default for ReminderSettings {
     fn default() -> Self {
-        Self { retry_initial: Duration::from_secs(1), retry_max: Duration::from_secs(5 * 60) }
+        Self { retry_initial: Duration::from_secs(1), retry_max: Duration::from_secs(5 * 60), count_max: 100_000 }
     }
 }
 
@@ -79,6 +84,9 @@ impl ActorSettings {
 
     /// What the length of a queue may be. Each place costs memory for every actor that falls behind.
     pub const QUEUES: RangeInclusive<u64> = 1..=1 << 20;
+
+    /// How many entries of a kind one actor may have. All of them are looked through when it is deleted.
+    pub const PER_ACTOR: RangeInclusive<u64> = 1..=1 << 20;
 
     /// How many actors may be the limit of those that are active.
     pub const ACTIVE_ACTORS: RangeInclusive<u64> = 1..=1 << 40;
@@ -108,6 +116,8 @@ impl ActorSettings {
         }
         let counts = [
             ("mailbox", Some(self.mailbox as u64), Self::QUEUES),
+            ("idempotency_keys_max", Some(self.idempotency_keys_max as u64), Self::PER_ACTOR),
+            ("reminders.count_max", Some(self.reminders.count_max as u64), Self::PER_ACTOR),
             ("events_buffer", Some(self.events_buffer as u64), Self::QUEUES),
             ("active_actors_max", self.active_actors_max, Self::ACTIVE_ACTORS),
             ("memory_max", self.memory_max, Self::MEMORY),

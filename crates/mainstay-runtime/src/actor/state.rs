@@ -86,8 +86,7 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for
         if !self.is_changed {
             return Ok(());
         }
-        let mut bytes = Vec::new();
-        let unknown = contract::encode_keeping_into(&mut bytes, &self.value, &self.unknown)?;
+        let (bytes, unknown) = seal.encode(self.name, &self.value, &self.unknown)?;
         let saved = Saved::of(&bytes);
         match saved.hash == self.saved.hash {
             true => seal.put(self.name, bytes.into())?,

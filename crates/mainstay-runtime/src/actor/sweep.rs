@@ -230,7 +230,9 @@ async fn remove(site: &Arc<Site>, keys: &[String]) -> Result<()> {
     if writes.is_empty() {
         return Ok(());
     }
-    site.hall.commit(&writes).await.map(drop)
+    let removed = site.hall.commit(&writes).await.map(drop);
+    site.gate.tally.forget_answers();
+    removed
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use mainstay_core::contract::Fingerprinter;
 use mainstay_core::time::{self, Duration, Instant};
 use mainstay_core::{ActorId, Error, ErrorKind, Result};
 
@@ -20,6 +21,7 @@ use crate::call::current::{self, Outgoing};
 use crate::call::finished::{Answer, Finished};
 use crate::call::ground::Ground;
 use crate::call::host::{Progress, Queued, Start};
+use crate::call::idempotency::{Arguments, CallKey};
 use crate::call::turn::{Subject, conclude, go_on, wait_in_line};
 use crate::observe::request::{Request, answered};
 use crate::observe::trace::{Trace, actor_span, call_span};
@@ -135,7 +137,7 @@ impl Caller {
     where
         O: ?Sized + Send + Sync + 'static,
         R: Outcome,
-        A: Send + 'static,
+        A: Arguments,
     {
         Calling { caller: self, method, start, arguments: Some(arguments), rest: None }
     }
@@ -162,7 +164,7 @@ impl Caller {
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
-        A: Send + 'c,
+        A: Arguments,
     {
         let seat = self.target.seats.first().and_then(|seat| Some((&seat.site, seat.object::<O>()?)));
         let Some((site, object)) = seat.filter(|_| self.key.is_none() && !current::is_in_turn()) else {
@@ -192,9 +194,11 @@ impl Caller {
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
-        A: Send + 'c,
+        A: Arguments,
     {
-        let outgoing = match current::outgoing().and_then(|outgoing| self.check_key().map(|()| outgoing)) {
+        let outgoing =
+            current::outgoing().and_then(|outgoing| Ok(Outgoing { key: self.key_of(&arguments)?, ..outgoing }));
+        let outgoing = match outgoing {
             Ok(outgoing) => outgoing,
             Err(error) => return Ok(R::failed(error)),
         };
@@ -208,7 +212,7 @@ impl Caller {
         let arrived = site.hall.ledger.arrival(method);
         call.current.chain.clone_from(&outgoing.chain);
         call.current.arrived = arrived;
-        call.current.key.clone_from(&self.key);
+        call.current.key.clone_from(&outgoing.key);
         call.current.trace = self.trace(method);
         self.go_on(method, start(object, arguments, call, cx), start, site, arrived, outgoing, awaiting)
     }
@@ -311,7 +315,7 @@ impl Caller {
         }
         let (mut arguments, mut call) = (arguments, Call::new(method, deadline));
         call.current.chain.clone_from(&chain);
-        call.current.key.clone_from(&self.key);
+        call.current.key = outgoing.key;
         call.current.trace = self.trace(method);
         loop {
             let (object, ground) = match self.seated::<O>() {
@@ -342,8 +346,10 @@ impl Caller {
         }
     }
 
-    fn check_key(&self) -> Result<()> {
-        let Some(key) = &self.key else { return Ok(()) };
+    /// What makes a call with these arguments the same one if it is repeated. They are looked at if there is a key, and only
+    /// then.
+    fn key_of<A: Arguments>(&self, arguments: &A) -> Result<Option<Arc<CallKey>>> {
+        let Some(key) = &self.key else { return Ok(None) };
         if !matches!(self.target.whom, Whom::Actor { .. }) {
             return Err(Error::invalid(format!(
                 "{} is no actor, and keeps no answers: call it without an idempotency key",
@@ -356,7 +362,9 @@ impl Caller {
                 key.len()
             )));
         }
-        Ok(())
+        let mut fingerprinter = Fingerprinter::default();
+        arguments.add_to(&mut fingerprinter)?;
+        Ok(Some(Arc::new(CallKey { key: key.clone(), arguments: fingerprinter.finish() })))
     }
 
     /// The actor where it was last.
@@ -419,7 +427,7 @@ impl<'c, O, R, A> Future for Calling<'c, O, R, A>
 where
     O: ?Sized + Send + Sync + 'static,
     R: Reply,
-    A: Send + 'c,
+    A: Arguments,
 {
     type Output = R;
 

@@ -105,9 +105,6 @@ impl<T: Contract, E: Contract + From<Error>> Reply for Result<T, E> {
     }
 }
 
-/// Compiles if the type is a [`Contract`].
-pub const fn assert_contract<T: Contract>() {}
-
 #[cfg(test)]
 mod tests {
     use serde::Deserialize;

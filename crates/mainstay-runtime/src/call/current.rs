@@ -11,6 +11,7 @@ use crate::actor::gate::{Hold, Output};
 use crate::actor::site::Site;
 use crate::call::arrival::{Deadline, Method};
 use crate::call::chain::{CHAIN_MAX, Link};
+use crate::call::idempotency::CallKey;
 use crate::observe::trace::Trace;
 
 thread_local! {
@@ -29,7 +30,7 @@ pub(crate) struct Current {
     /// When it arrived, if it is one of those that are measured.
     pub(crate) arrived: Option<Instant>,
     /// What makes a repeated call the same one.
-    pub(crate) key: Option<Arc<str>>,
+    pub(crate) key: Option<Arc<CallKey>>,
     /// What it is traced by.
     pub(crate) trace: Trace,
     /// The actor whose turn it is; `None` for that of a service or a worker, and before it has one.
@@ -177,7 +178,7 @@ pub(crate) struct Remains {
     pub(crate) writes: Option<Box<ActorWrites>>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) failures: u64,
-    pub(crate) key: Option<Arc<str>>,
+    pub(crate) key: Option<Arc<CallKey>>,
 }
 
 impl Drop for Current {
@@ -195,6 +196,8 @@ pub(crate) struct Outgoing {
     pub(crate) at_most: Option<Instant>,
     /// What it waits behind: a call is an effect of the turns before it.
     pub(crate) hold: Option<Hold>,
+    /// What makes it the same one if it is repeated.
+    pub(crate) key: Option<Arc<CallKey>>,
 }
 
 /// True if the code on this thread is part of a turn.
@@ -228,7 +231,7 @@ pub(crate) fn outgoing() -> Result<Outgoing> {
             ));
         }
         let hold = current.site.as_ref().and_then(|site| site.gate.hold(site, current.failures));
-        Ok(Outgoing { chain, at_most: current.deadline.moment(), hold })
+        Ok(Outgoing { chain, at_most: current.deadline.moment(), hold, key: None })
     })
 }
 

@@ -9,5 +9,6 @@ pub(crate) mod deferred;
 pub(crate) mod finished;
 pub(crate) mod ground;
 pub(crate) mod host;
+pub(crate) mod idempotency;
 pub(crate) mod proxy;
 pub(crate) mod turn;

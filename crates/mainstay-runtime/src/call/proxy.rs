@@ -9,7 +9,8 @@ use crate::actor::cell::removal::Removal;
 use crate::actor::{Event, Events};
 use crate::call::caller::Caller;
 
-/// What all proxies have in common. Implemented by `#[interface]`.
+/// What all proxies have in common. Implemented by `#[interface]`, which refuses methods of these names in an interface: what
+/// is added here is added to its list.
 pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
     /// The methods of the interface, on an object of unknown type.
     #[doc(hidden)]
@@ -46,7 +47,7 @@ pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
     }
 
     /// Deletes the actor: its state, its reminders, the answers that are kept for idempotency keys and the subscriptions to
-    /// its events, all in one commit. One that does not exist is fine, and none of its code runs unless it is in memory.
+    /// its events, all at once. One that does not exist is fine, and none of its code runs unless it is in memory.
     ///
     /// It waits for its turn behind the calls that came before, and is done when it is durable. Calls that wait behind it
     /// get `NotFound`; one that is made later finds a new actor. An actor deletes itself by
@@ -55,7 +56,7 @@ pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
     /// # Errors
     /// `Invalid` for a service; those of a call and of a commit, and then nothing was deleted unless it is
     /// `OutcomeUnknown`.
-    fn delete(&self) -> impl Future<Output = Result<()>> + Send {
+    fn delete_actor(&self) -> impl Future<Output = Result<()>> + Send {
         self.caller().remove(Removal::Delete)
     }
 

@@ -89,7 +89,8 @@ impl ServiceActivation {
         let (context, cancellation) = ServiceContext::new(address.clone(), partition.level(), epoch, services);
         let scope = Scope::new();
         let tasks = Tasks(scope.clone());
-        let (object, closing) = scope.enter(catching("opening", make::<T>(&partition, state, &context))).await?;
+        let (object, closing) =
+            scope.enter(catching("opening", make::<T>(&address, &partition, state, &context))).await?;
         if partition.check()? != epoch {
             closing.close().await;
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
@@ -139,15 +140,21 @@ impl Activation for ServiceActivation {
 }
 
 async fn make<T: Service>(
+    address: &Address,
     partition: &Partition,
     options: StateOptions,
     context: &ServiceContext,
 ) -> Result<(T, Closing)> {
     let state = StateManager::open_with(partition.clone(), options).await?;
     let made = async {
+        let before: Vec<_> = state.collections()?.into_iter().map(|info| info.name).collect();
         let mut transaction = state.begin();
         let object = T::open(&mut Opening { state: &state, transaction: &mut transaction, context }).await?;
         transaction.commit().await?;
+        if address.index == 0 {
+            // All partitions have the same collections, and one warning is enough.
+            warn_of_strays::<T>(&before);
+        }
         Ok(object)
     };
     match made.await {
@@ -157,5 +164,23 @@ async fn make<T: Service>(
             state.close().await;
             Err(error)
         }
+    }
+}
+
+/// Warns of a collection that was stored and that no field has, if there was none for a field: then one was renamed, and starts
+/// empty. One without a field is no mistake by itself, because a service may open collections by name.
+fn warn_of_strays<T: Service>(before: &[String]) {
+    let is_new = |field: &&str| !before.iter().any(|name| name == field);
+    if !T::COLLECTIONS.iter().any(is_new) {
+        return;
+    }
+    for name in before.iter().filter(|name| !T::COLLECTIONS.contains(&name.as_str())) {
+        let service = T::NAME;
+        tracing::warn!(
+            service,
+            collection = name,
+            "{service} has a collection stored as {name:?} and no field of that name: it is kept, and not read. If the field was \
+             renamed, write `#[service(name = {name:?})]` on it"
+        );
     }
 }

@@ -28,6 +28,9 @@ pub trait Service: Send + Sync + Sized + 'static {
     /// True if [`execute`](Service::execute) is to be called.
     const RUNS: bool = false;
 
+    /// The names of the collections that are fields of it.
+    const COLLECTIONS: &'static [&'static str] = &[];
+
     /// How it is cut into partitions.
     fn partitioning() -> Partitioning;
 

@@ -31,7 +31,7 @@ impl Opening<'_> {
     }
 
     /// The value of a field that is not kept.
-    pub fn plain<T: PlainField>(&self) -> T {
+    pub fn plain<T: PlainField + AnyThread>(&self) -> T {
         T::initial()
     }
 
@@ -63,3 +63,14 @@ impl<T: Default> PlainField for T {
         T::default()
     }
 }
+
+/// What can be in an object whose calls run on any thread.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a field of an actor or a service, because their calls run on any thread",
+    label = "this belongs to one thread",
+    note = "use an `Arc` in place of an `Rc`, and a `Mutex`, an `RwLock` or an atomic in place of a `Cell` or a `RefCell`"
+)]
+pub trait AnyThread {}
+
+#[diagnostic::do_not_recommend]
+impl<T: Send + Sync + 'static> AnyThread for T {}

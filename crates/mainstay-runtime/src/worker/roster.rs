@@ -5,6 +5,7 @@ use mainstay_core::{Error, ErrorKind, Result};
 use parking_lot::RwLock;
 
 use super::desk::{Desk, WorkerType};
+use crate::directory::not_implemented;
 use crate::interfaces::OfferedInterface;
 use crate::router::Services;
 
@@ -99,13 +100,8 @@ fn by_name(desks: &Desks, name: &str, interface: OfferedInterface) -> Result<Arc
 fn by_interface(desks: &Desks, interface: OfferedInterface) -> Result<Arc<Desk>> {
     let mut offering = desks.values().filter(|desk| desk.offers(interface.object));
     let Some(first) = offering.next() else {
-        return Err(Error::new(
-            ErrorKind::NotFound,
-            format!(
-                "no worker on this node implements {}: start one that does by `Node::builder().worker::<..>()`",
-                interface.name
-            ),
-        ));
+        let there: Vec<_> = desks.keys().copied().collect();
+        return Err(Error::new(ErrorKind::NotFound, not_implemented("worker", interface.name, "worker", &there)));
     };
     let others: Vec<_> = offering.map(|desk| desk.name()).collect();
     if others.is_empty() {

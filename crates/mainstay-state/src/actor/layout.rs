@@ -22,9 +22,13 @@ const ANSWERS: u8 = 0x44;
 const DUE: u8 = 0x45;
 const EXPIRES: u8 = 0x46;
 const PUBLISHED: u8 = 0x47;
+const UNFINISHED: u8 = 0x48;
 
 /// The key of the record that says how this is laid out.
 pub(super) const LAYOUT_KEY: &[u8] = &[LAYOUT];
+
+/// What the keys of the marks start with that say whose deletion has left places behind.
+pub(super) const UNFINISHED_KEYS: &[u8] = &[UNFINISHED];
 
 /// How it is laid out now.
 pub(super) const LAYOUT_VERSION: u8 = 1;
@@ -96,6 +100,11 @@ impl EncodedId {
     /// The key that says that the actor is known.
     pub(super) fn known(&self) -> Key {
         key(&[&[KNOWN], &self.0])
+    }
+
+    /// The key of the mark that says that the actor's deletion has left places behind.
+    pub(super) fn unfinished(&self) -> Key {
+        key(&[UNFINISHED_KEYS, &self.0])
     }
 
     /// The key of one of the actor's entries.

@@ -12,6 +12,8 @@
 mod store;
 mod writes;
 
+mod deletion;
+
 mod answer;
 mod backoff;
 mod cron;

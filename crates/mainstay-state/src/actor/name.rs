@@ -28,6 +28,8 @@ pub(super) enum Kind {
 }
 
 impl Kind {
+    pub(super) const ALL: [Self; 4] = [Self::State, Self::Reminder, Self::Answer, Self::Event];
+
     /// Refuses a name that is too long.
     pub(super) fn check(self, name: &str) -> Result<()> {
         if self.is_name(name) {

@@ -2,6 +2,7 @@
 //! `docs/internals/actor-state.md`.
 
 use bytes::Bytes;
+use mainstay_core::contract::Fingerprint;
 use mainstay_core::time::{Duration, WallTime};
 use mainstay_core::{ActorId, Error, ErrorKind, Result};
 use mainstay_replica::Batch;
@@ -10,11 +11,14 @@ use smallvec::SmallVec;
 use super::name::Kind;
 use super::{Answer, CatchUp, CronSchedule, Published, Reminder, Schedule};
 
-/// The version of every kind of record.
+/// The version of every kind of record but the answer of a call.
 pub(super) const VERSION: u8 = 1;
 
 /// The version of a reminder that was set by how long it waits, which it tells.
 const WAITING_VERSION: u8 = 2;
+
+/// The version of an answer with its interface and its arguments. Those of [`VERSION`] have none of these, and are read.
+const ANSWER_VERSION: u8 = 2;
 
 /// The version of the notation of cron expressions.
 const CRON_VERSION: u8 = 1;
@@ -56,6 +60,7 @@ impl Owner<'_> {
     fn check_version(self, record: &[u8]) -> Result<()> {
         match record.first() {
             Some(&VERSION) => Ok(()),
+            Some(&ANSWER_VERSION) if self.kind == Kind::Answer => Ok(()),
             Some(&version) => Err(self.unknown("version", version)),
             None => Err(self.damaged("it is empty")),
         }
@@ -121,8 +126,13 @@ impl Owner<'_> {
         self.check_version(record)?;
         let mut reader = Reader { owner: self, record, at: 1 };
         let expires = reader.time("its time of expiry")?;
+        let (mut interface, mut arguments) = (None, None);
+        if record.first() == Some(&ANSWER_VERSION) {
+            arguments = Some(Fingerprint::from_bytes(reader.take("its arguments")?));
+            interface = Some(reader.text("the name of its interface")?.to_owned());
+        }
         let method = reader.text("the name of its method")?.to_owned();
-        Ok(Answer { method, reply: record.slice(reader.at..), expires })
+        Ok(Answer { interface, method, arguments, reply: record.slice(reader.at..), expires })
     }
 
     /// The count of a record.
@@ -268,8 +278,13 @@ fn reminder_head(reminder: &Reminder) -> Head {
 
 fn answer_head(answer: &Answer) -> Head {
     let mut head = Head::new();
-    head.push(VERSION);
+    let call = answer.interface.as_ref().zip(answer.arguments);
+    head.push(if call.is_some() { ANSWER_VERSION } else { VERSION });
     head.extend_from_slice(&answer.expires.as_millis().to_be_bytes());
+    if let Some((interface, arguments)) = call {
+        head.extend_from_slice(&arguments.to_bytes());
+        push_text(&mut head, interface);
+    }
     push_text(&mut head, &answer.method);
     head
 }

@@ -5,9 +5,10 @@ use bytes::Bytes;
 use mainstay_core::random;
 use mainstay_core::time::WallTime;
 use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Result, SequenceNumber};
-use mainstay_replica::{Batch, Order, Partition, Snapshot, prefix_successor};
+use mainstay_replica::{Batch, KeyRange, Order, Partition, Snapshot};
 use rand::Rng as _;
 
+use super::deletion;
 use super::layout::{self, EncodedId};
 use super::name::Kind;
 use super::record::{self, Owner};
@@ -54,7 +55,8 @@ impl fmt::Debug for ActorStore {
 }
 
 impl ActorStore {
-    /// Opens the actors of a partition that is primary here, for as long as it is. A new partition becomes one of actors.
+    /// Opens the actors of a partition that is primary here, for as long as it is. A new partition becomes one of actors, and
+    /// deletions that were cut short are finished.
     ///
     /// # Errors
     /// `NotPrimary`; `Conflict` if the partition is open already; `Invalid` if it holds reliable collections;
@@ -68,7 +70,15 @@ impl ActorStore {
             partition.commit(batch).await?;
         }
         let tenure = Tenure::new(claim, partition.level());
-        Ok(Self { inner: Arc::new(Inner { partition, epoch, tenure }) })
+        let store = Self { inner: Arc::new(Inner { partition, epoch, tenure }) };
+        match store.finish_deletions().await {
+            Err(error) if deletion::can_wait(&error) => {
+                let partition = store.partition().id();
+                tracing::warn!(%partition, ?error, "places of deleted actors cannot be removed, and are passed over");
+            }
+            finished => finished?,
+        }
+        Ok(store)
     }
 
     /// The epoch in which it was opened.
@@ -105,6 +115,50 @@ impl ActorStore {
         }
     }
 
+    /// Whether anything is stored of an actor: that it is [known](ActorStore::is_known), or an entry of any kind.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn holds(&self, id: &ActorId) -> Result<bool> {
+        let (snapshot, encoded) = (self.read()?, EncodedId::new(id));
+        if snapshot.get(&encoded.known())?.is_some() {
+            return Ok(true);
+        }
+        for kind in Kind::ALL {
+            let entries = layout::range(&encoded.entries(kind), None);
+            if snapshot.scan(entries, Order::Ascending)?.next().transpose()?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// How many reminders an actor has.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn reminder_count(&self, id: &ActorId) -> Result<usize> {
+        self.count(id, Kind::Reminder)
+    }
+
+    /// How many answers are kept for calls of an actor, expired or not.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn answer_count(&self, id: &ActorId) -> Result<usize> {
+        self.count(id, Kind::Answer)
+    }
+
+    fn count(&self, id: &ActorId, kind: Kind) -> Result<usize> {
+        let entries = layout::range(&EncodedId::new(id).entries(kind), None);
+        let mut count = 0;
+        for entry in self.read()?.scan(entries, Order::Ascending)? {
+            entry?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
     /// The encoded value of a state. It shares its bytes with the store.
     ///
     /// # Errors
@@ -133,6 +187,20 @@ impl ActorStore {
             Ok(())
         })?;
         Ok(names)
+    }
+
+    /// The first names of an actor's states that do not start with a zero, in order: those of its fields. No others are passed
+    /// over for it.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn field_names(&self, id: &ActorId, limit: usize) -> Result<Vec<String>> {
+        let encoded = EncodedId::new(id);
+        let all = encoded.entries(Kind::State);
+        let first = Bytes::copy_from_slice(&encoded.entry(Kind::State, b"\x01"));
+        let range = KeyRange { start: std::ops::Bound::Included(first), end: KeyRange::prefix(&all).end };
+        let entries = self.read()?.scan(range, Order::Ascending)?.take(limit);
+        entries.map(|entry| Ok(layout::parse_name(Kind::State, id, &all, &entry?.0)?.to_owned())).collect()
     }
 
     /// A reminder of an actor by its name.
@@ -294,36 +362,44 @@ impl ActorStore {
     pub async fn commit(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
         let Inner { partition, tenure, .. } = &*self.inner;
         let _underway = tenure.begin_commit().ok_or_else(|| Tenure::refusal(partition))?;
-        let batch = self.batch(writes)?;
-        debug_assert!(writes.is_deleted() || batch.bytes() <= writes.bytes_at_most(), "{batch:?} of {writes:?}");
-        let outcome = partition.commit(batch).await;
+        writes.id().check()?;
+        if writes.is_deleted() {
+            return Box::pin(self.commit_deletion(writes)).await;
+        }
+        let mut batch = self.batch_of_epoch();
+        self.add_entries(&mut batch, writes)?;
+        debug_assert!(batch.bytes() <= writes.bytes_at_most(), "{batch:?} of {writes:?}");
+        self.send(batch).await
+    }
+
+    /// A batch that is refused in any other epoch.
+    pub(super) fn batch_of_epoch(&self) -> Batch {
+        let mut batch = self.inner.partition.batch();
+        batch.in_epoch(self.inner.epoch);
+        batch
+    }
+
+    /// Commits a batch. If nobody knows what became of it, this is closed.
+    pub(super) async fn send(&self, batch: Batch) -> Result<SequenceNumber> {
+        let outcome = self.inner.partition.commit(batch).await;
         if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutcomeUnknown) {
-            tenure.end();
+            self.inner.tenure.end();
         }
         outcome
     }
 
-    fn batch(&self, writes: &ActorWrites) -> Result<Batch> {
+    /// Adds to a batch what is set and removed by name, after what a deletion removes.
+    pub(super) fn add_entries(&self, batch: &mut Batch, writes: &ActorWrites) -> Result<()> {
         let id = writes.id();
-        id.check()?;
         let encoded = EncodedId::new(id);
-        let mut batch = self.inner.partition.batch();
-        batch.in_epoch(self.inner.epoch);
-        if writes.is_deleted() {
-            self.delete(&mut batch, id, &encoded)?;
-        }
         if writes.is_known() == Some(true) {
-            record::put_known(&mut batch, &encoded.known());
+            record::put_known(batch, &encoded.known());
         }
         for entry in writes.entries() {
             let (kind, name) = (entry.change.kind(), entry.name.as_bytes());
             let key = encoded.entry(kind, name);
-            let time = match &entry.change {
-                Change::State(_) | Change::Event(_) => None,
-                Change::Reminder(reminder) => reminder.as_ref().map(|reminder| reminder.due),
-                Change::Answer(answer) => answer.as_ref().map(|answer| answer.expires),
-            };
-            // The places of an actor that is deleted are gone already.
+            let time = entry.change.time();
+            // The places of an actor that is deleted are gone already, or go behind this.
             if matches!(kind, Kind::Reminder | Kind::Answer)
                 && !writes.is_deleted()
                 && let Some(replaced) = self.get(&key)?
@@ -336,39 +412,20 @@ impl ActorStore {
                 }
             }
             match &entry.change {
-                Change::State(Some(value)) => record::put_state(&mut batch, &key, value),
-                Change::Reminder(Some(reminder)) => record::put_reminder(&mut batch, &key, reminder),
-                Change::Answer(Some(answer)) => record::put_answer(&mut batch, &key, answer),
+                Change::State(Some(value)) => record::put_state(batch, &key, value),
+                Change::Reminder(Some(reminder)) => record::put_reminder(batch, &key, reminder),
+                Change::Answer(Some(answer)) => record::put_answer(batch, &key, answer),
                 Change::Event(count) => {
                     let stored = if writes.is_deleted() { None } else { self.published(id, entry.name.as_str())? };
                     let before = stored.unwrap_or_else(|| Published { life: random::rng().next_u64(), count: 0 });
                     let count = before.count.saturating_add(*count);
-                    record::put_published(&mut batch, &key, Published { count, ..before });
+                    record::put_published(batch, &key, Published { count, ..before });
                 }
                 Change::State(None) | Change::Reminder(None) | Change::Answer(None) => _ = batch.delete(&key),
             }
             if let Some(place) = time.and_then(|at| encoded.place(kind, at, name)) {
                 batch.put(&place, &[]);
             }
-        }
-        Ok(batch)
-    }
-
-    /// Removes everything that an actor has in the store.
-    fn delete(&self, batch: &mut Batch, id: &ActorId, encoded: &EncodedId) -> Result<()> {
-        batch.delete(&encoded.known());
-        for kind in [Kind::Reminder, Kind::Answer] {
-            self.each_of(id, kind, |name, record| {
-                let at = Owner { kind, id, name }.time(&record)?;
-                if let Some(place) = at.and_then(|at| encoded.place(kind, at, name.as_bytes())) {
-                    batch.delete(&place);
-                }
-                Ok(())
-            })?;
-        }
-        for kind in [Kind::State, Kind::Reminder, Kind::Answer, Kind::Event] {
-            let entries = encoded.entries(kind);
-            batch.delete_range(&entries, prefix_successor(&entries).as_deref());
         }
         Ok(())
     }
@@ -437,7 +494,7 @@ impl ActorStore {
     }
 
     /// The state as of now.
-    fn read(&self) -> Result<Snapshot> {
+    pub(super) fn read(&self) -> Result<Snapshot> {
         self.check()?;
         self.inner.partition.read()
     }

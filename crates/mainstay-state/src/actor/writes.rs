@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use mainstay_core::contract::FINGERPRINT_BYTES;
+use mainstay_core::time::WallTime;
 use mainstay_core::{ActorId, Error, ErrorKind, Result};
 use smallvec::SmallVec;
 
@@ -67,6 +69,25 @@ impl Change {
         }
     }
 
+    /// Where it stands in the index by time of its kind, if it does.
+    pub(super) fn time(&self) -> Option<WallTime> {
+        match self {
+            Self::State(_) | Self::Event(_) => None,
+            Self::Reminder(reminder) => reminder.as_ref().map(|reminder| reminder.due),
+            Self::Answer(answer) => answer.as_ref().map(|answer| answer.expires),
+        }
+    }
+
+    /// True if something is stored, and not only removed.
+    fn is_set(&self) -> bool {
+        match self {
+            Self::State(value) => value.is_some(),
+            Self::Reminder(reminder) => reminder.is_some(),
+            Self::Answer(answer) => answer.is_some(),
+            Self::Event(_) => true,
+        }
+    }
+
     fn bytes(&self) -> usize {
         match self {
             Self::State(value) => value.as_ref().map_or(0, Bytes::len),
@@ -74,7 +95,10 @@ impl Change {
                 Schedule::Cron(cron) => reminder.payload.len() + cron.as_str().len(),
                 Schedule::Once | Schedule::Every(_) => reminder.payload.len(),
             }),
-            Self::Answer(answer) => answer.as_ref().map_or(0, |answer| answer.method.len() + answer.reply.len()),
+            Self::Answer(answer) => answer.as_ref().map_or(0, |answer| {
+                let interface = answer.interface.as_ref().map_or(0, String::len);
+                FINGERPRINT_BYTES + interface + answer.method.len() + answer.reply.len()
+            }),
             Self::Event(_) => size_of::<Published>(),
         }
     }
@@ -257,6 +281,16 @@ impl ActorWrites {
         self.known
     }
 
+    /// True if something is stored of the actor with this, beyond that it is known.
+    pub fn is_storing(&self) -> bool {
+        self.entries.iter().any(|entry| entry.change.is_set())
+    }
+
+    /// Where an entry that is set here stands in the index by time of its kind.
+    pub(super) fn time_of(&self, kind: Kind, name: &str) -> Option<WallTime> {
+        self.find(kind, name).and_then(|at| self.entries[at].change.time())
+    }
+
     /// True if everything that is not set here is removed.
     pub fn is_deleted(&self) -> bool {
         self.deleted
@@ -315,6 +349,11 @@ impl ActorWrites {
             Change::Reminder(reminder) => Some((entry.name.as_str(), reminder.as_deref())),
             _ => None,
         })
+    }
+
+    /// How many answers are kept with this.
+    pub fn kept_answers(&self) -> usize {
+        self.entries.iter().filter(|entry| matches!(entry.change, Change::Answer(Some(_)))).count()
     }
 
     pub(super) fn entries(&self) -> &[Entry] {

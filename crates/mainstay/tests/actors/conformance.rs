@@ -292,6 +292,6 @@ async fn an_actor_without_state_is_still_there_until_it_is_deleted() {
     shop.unname("x".into()).await.unwrap();
     let listed = || async { node.actors::<ShopActor>().unwrap().all().collect().await.unwrap().len() };
     assert_eq!(listed().await, 1);
-    shop.delete().await.unwrap();
+    shop.delete_actor().await.unwrap();
     assert_eq!(listed().await, 0);
 }

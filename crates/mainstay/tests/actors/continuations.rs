@@ -248,7 +248,7 @@ async fn one_that_is_in_line_when_its_actor_is_deleted_has_not_failed() {
     buyer.order(1000).await.unwrap();
     let deleted = async {
         wait(10).await;
-        buyer.delete().await
+        buyer.delete_actor().await
     };
     let (worked, deleted) = tokio::join!(buyer.work(5000), deleted);
     worked.and(deleted).unwrap();

@@ -101,7 +101,7 @@ async fn nothing_is_left_of_an_actor_that_is_deleted_and_a_new_one_can_be() {
     let gone = note(&node, "gone");
     gone.idempotent("once").write("first".into()).await.unwrap();
     note(&node, "other").write("stays".into()).await.unwrap();
-    gone.delete().await.unwrap();
+    gone.delete_actor().await.unwrap();
     assert_eq!(seen("gone"), (1, 1, 0), "its hook runs, once");
     assert_eq!(listed(&node).await.len(), 1);
 
@@ -118,7 +118,7 @@ async fn nothing_is_left_of_an_actor_that_is_deleted_and_a_new_one_can_be() {
 #[tokio::test]
 async fn one_that_is_not_in_memory_is_deleted_without_running_its_code() {
     let mut node = start().await;
-    note(&node, "never").delete().await.unwrap();
+    note(&node, "never").delete_actor().await.unwrap();
     assert_eq!(seen("never"), (0, 0, 0));
     note(&node, "asleep").write("text".into()).await.unwrap();
     node.restart().await.unwrap();
@@ -144,7 +144,7 @@ async fn calls_that_wait_are_told() {
     task_turn().await;
     let delete = || {
         let actor = actor.clone();
-        task::spawn(async move { actor.delete().await })
+        task::spawn(async move { actor.delete_actor().await })
     };
     let first = delete();
     task_turn().await;
@@ -208,14 +208,14 @@ async fn a_deletion_that_cannot_be_committed_has_not_happened() {
     let actor = note(&node, "kept");
     actor.write("text".into()).await.unwrap();
     node.fail_next_commit();
-    assert_eq!(actor.delete().await.unwrap_err().kind(), ErrorKind::StorageFull);
+    assert_eq!(actor.delete_actor().await.unwrap_err().kind(), ErrorKind::StorageFull);
     assert_eq!(actor.read().await.unwrap(), "text");
     node.fail_next_commit();
     assert_eq!(actor.end("now".into()).await.unwrap_err().kind(), ErrorKind::StorageFull);
     assert_eq!(actor.read().await.unwrap(), "text", "and not what the turn has made of it");
     assert_eq!(listed(&node).await.len(), 1);
     assert_eq!(lives(ActorId::from("kept")).alive_max, 1);
-    actor.delete().await.unwrap();
+    actor.delete_actor().await.unwrap();
     assert_eq!(actor.read().await.unwrap(), "");
 }
 

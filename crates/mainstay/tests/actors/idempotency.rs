@@ -120,7 +120,8 @@ async fn a_key_that_cannot_be_is_refused() {
     let (_node, till) = start().await;
     till.idempotent("order 1").pay(5).await.unwrap();
     let error = till.idempotent("order 1").refund(5).await.unwrap_err();
-    assert!(error.to_string().contains("was used for `pay` before"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::Conflict);
+    assert!(error.to_string().contains("was used for `Till::pay` before, and now for `Till::refund`"), "{error}");
     assert_eq!(till.idempotent("").pay(1).await.unwrap_err().kind(), ErrorKind::Invalid);
     assert_eq!(till.idempotent("x".repeat(2000)).pay(1).await.unwrap_err().kind(), ErrorKind::Invalid);
     // What changes nothing needs no record.

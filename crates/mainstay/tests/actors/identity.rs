@@ -106,6 +106,6 @@ async fn what_cannot_be_called_is_said_at_once() {
     let error = node.actor_named::<StrangerRef>("Notebook", 1).unwrap_err();
     assert!(error.to_string().contains("does not implement Stranger"), "{error}");
     let error = node.service_named::<ReaderRef>("Notebook", 1).unwrap_err();
-    assert!(error.to_string().contains("an actor: call it by `actor_named`"), "{error}");
+    assert!(error.to_string().contains("an actor: call it by `actor` or `actor_named`"), "{error}");
     assert!(node.actor_named::<ReaderRef>("Notebook", 1).unwrap().whoami().await.is_ok());
 }

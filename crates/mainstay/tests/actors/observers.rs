@@ -227,7 +227,7 @@ fn make(ledger: &LedgerRef, step: u64, op: Op) -> Made {
             Op::ReportLater => ledger.add_and_report_later(step, "w".into()).await,
             Op::Timer => ledger.add_by_timer(step).await,
             Op::Reminder => ledger.add_by_reminder(step).await,
-            Op::Delete => ledger.delete().await.map(|()| Tokens::new()),
+            Op::Delete => ledger.delete_actor().await.map(|()| Tokens::new()),
         }
     });
     Made { step, op, call, answer: None }

@@ -304,7 +304,7 @@ async fn one_that_is_in_line_when_its_actor_is_deleted_has_not_failed() {
     ticker.start(1000, Some(1000)).await.unwrap();
     let deleted = async {
         wait(10).await;
-        ticker.delete().await
+        ticker.delete_actor().await
     };
     let (worked, deleted) = tokio::join!(ticker.work(5000), deleted);
     worked.and(deleted).unwrap();
@@ -574,7 +574,7 @@ async fn one_that_is_lost_with_every_run_comes_back_more_and_more_seldom() {
 async fn one_of_which_nothing_is_stored_does_not_come_back() {
     let tower = Arc::new(Tower::default());
     let (node, beacon) = beacon(&tower).await;
-    beacon.delete().await.unwrap();
+    beacon.delete_actor().await.unwrap();
     assert_eq!(beacon.save_too_much().await.unwrap_err().kind(), ErrorKind::TooLarge);
     wait(10_000).await;
     assert_eq!((tower.beats(), tower.activations()), (0, 2), "only a call makes an actor");
@@ -598,7 +598,7 @@ async fn one_that_leaves_on_purpose_does_not_come_back() {
     tower.failing.store(u32::MAX, Ordering::Relaxed);
     beacon.panic().await.unwrap_err();
     wait(1000).await;
-    beacon.delete().await.unwrap();
+    beacon.delete_actor().await.unwrap();
     tower.failing.store(0, Ordering::Relaxed);
     wait(60_000).await;
     assert_eq!(tower.beats(), 0);

@@ -16,11 +16,19 @@ pub(crate) trait Shop {
     /// Takes anything that is owned and serializable.
     async fn order(&self, orders: Vec<Order>, r#type: Option<(u8, String)>) -> Result<Order>;
 
-    /// Names of methods may be those of keywords and of proxies.
+    /// Names of methods may be those of keywords.
     async fn r#move(&self) -> Result<()>;
 
-    /// Shadows a method that all proxies have.
-    async fn with_timeout(&self) -> Result<()>;
+    /// What all proxies can do has names that leave this one alone.
+    async fn delete(&self) -> Result<()>;
+
+    /// There if the configuration says so, and not if it does not.
+    #[cfg(all())]
+    async fn there(&self, number: u8) -> Result<u8>;
+
+    /// One that would make it an interface for actors alone.
+    #[cfg(any())]
+    async fn not_there(&mut self, of_no_type: Nothing) -> Result<Nothing>;
 }
 
 /// An interface for an actor.
@@ -56,8 +64,12 @@ impl Shop for ShopService {
         Ok(())
     }
 
-    async fn with_timeout(&self) -> Result<()> {
+    async fn delete(&self) -> Result<()> {
         Ok(())
+    }
+
+    async fn there(&self, number: u8) -> Result<u8> {
+        Ok(number)
     }
 }
 
@@ -151,7 +163,10 @@ fn main() {
         let shop: ShopRef = node.service("a text")?;
         shop.order(vec![Order { sku: "chair".into() }], None).await?;
         shop.r#move().await?;
-        shop.with_timeout().await?;
+        shop.delete().await?;
+        shop.there(1).await?;
+        let shop: ShopRef = shop.with_timeout(std::time::Duration::from_secs(1)).idempotent("key").clone();
+        shop.delete_actor().await?;
         Ok(())
     }
     let _ = inside_of_a_function;

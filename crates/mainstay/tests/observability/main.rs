@@ -7,5 +7,6 @@ mod capture;
 #[allow(dead_code, reason = "other tests read more of a page")]
 mod http;
 mod metrics_page;
+mod renamed;
 mod spans;
 mod warnings;

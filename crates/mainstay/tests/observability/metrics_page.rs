@@ -202,7 +202,7 @@ async fn every_metric_of_actors_is_there_and_counts_what_happens() {
     assert_eq!(samples.get("mainstay_actor_activations_total"), 2.0);
     assert_eq!(samples.get("mainstay_actor_deactivations_total"), 1.0);
     assert_eq!(samples.get("mainstay_actor_active"), 1.0);
-    a.delete().await.unwrap();
+    a.delete_actor().await.unwrap();
     assert_eq!(Samples::of(address).get("mainstay_actor_active"), 0.0);
     node.stop().await;
 }

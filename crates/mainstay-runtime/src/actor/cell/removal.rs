@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::Arc;
 use std::task::Context;
 
+use mainstay_core::contract::Fingerprinter;
 use mainstay_core::{Error, Result};
 
 use crate::actor::Actor;
@@ -14,6 +15,7 @@ use crate::call::arrival::Call;
 use crate::call::chain::Link;
 use crate::call::finished::Finished;
 use crate::call::host::{Progress, Start};
+use crate::call::idempotency::Arguments;
 
 /// How an actor is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,12 @@ pub(crate) enum Removal {
     Deactivate,
     /// With everything that is stored of it.
     Delete,
+}
+
+impl Arguments for Removal {
+    fn add_to(&self, _: &mut Fingerprinter) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// The removal of an actor, as one of its methods.

@@ -6,6 +6,7 @@ use mainstay_core::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::actor::kept::VALUE_LIMITS;
 use crate::actor::site::Site;
 
 /// What can be kept under a name: any serde type that owns what it has. There is nothing to implement.
@@ -35,7 +36,7 @@ impl<T: StateValue> Item for T {
     }
 
     fn encode(&self, unknown: &Unknown) -> Result<(Vec<u8>, Unknown)> {
-        contract::encode_keeping(self, unknown)
+        VALUE_LIMITS.encode_keeping(self, unknown)
     }
 
     fn unknown_of(&self, stored: &[u8]) -> Unknown {

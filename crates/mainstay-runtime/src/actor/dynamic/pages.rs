@@ -3,14 +3,13 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Place;
 use std::sync::{Arc, OnceLock};
 
+use mainstay_core::Result;
 use mainstay_core::contract::Unknown;
-use mainstay_core::{Error, ErrorKind, Result};
-use mainstay_state::VALUE_BYTES_MAX;
 use parking_lot::Mutex;
 
 use super::item::Item;
 use super::name::stored_name;
-use crate::actor::kept::Seal;
+use crate::actor::kept::{Seal, not_stored};
 use crate::actor::site::Site;
 
 /// How many bytes of an actor's dynamic state stay in memory that have not changed; beyond, what was not used for longest goes
@@ -244,13 +243,7 @@ impl Entry {
             (Rest::Unread, Some(stored)) => item.unknown_of(stored),
             (Rest::Unread, None) | (Rest::Fresh, _) => Unknown::default(),
         };
-        let (bytes, unknown) = item.encode(&unknown).map_err(|error| {
-            let text = format!("state {name:?} of {} cannot be saved", seal.site);
-            Error::new(error.kind(), text).with_source(error)
-        })?;
-        if bytes.len() > VALUE_BYTES_MAX {
-            return Err(too_large(seal.site, name, bytes.len()));
-        }
+        let (bytes, unknown) = item.encode(&unknown).map_err(|error| not_stored(seal.site, name, error))?;
         let length = bytes.len();
         if stored.is_none_or(|stored| stored != bytes) {
             seal.writes().put_state(&stored_name, bytes.into())?;
@@ -264,11 +257,4 @@ impl Entry {
 fn type_of(item: &dyn Item) -> std::any::TypeId {
     let item: &dyn Any = item;
     item.type_id()
-}
-
-fn too_large(site: &Site, name: &str, bytes: usize) -> Error {
-    Error::new(
-        ErrorKind::TooLarge,
-        format!("state {name:?} of {site} has {bytes} bytes, and VALUE_BYTES_MAX is {VALUE_BYTES_MAX}: split it"),
-    )
 }

@@ -3,32 +3,69 @@
 use std::sync::Arc;
 
 use mainstay_core::time;
-use mainstay_core::{Error, Result};
+use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer};
 
 use crate::actor::Seal;
 use crate::actor::gate::Output;
 use crate::actor::site::Site;
+use crate::call::arrival::Method;
 use crate::call::contract::Reply;
 use crate::call::finished::Answer;
+use crate::call::idempotency::CallKey;
 
-/// The answer that a call with this key was given before.
-pub(super) fn known_answer<R: Reply>(site: &Site, key: &str, method: &str) -> Result<Option<R>> {
+/// The answer that the same call was given before.
+pub(super) fn known_answer<R: Reply>(site: &Site, call: &CallKey, method: &'static Method) -> Result<Option<R>> {
+    let key = &*call.key;
     let Some(answer) = site.gate.answer(site, key)? else { return Ok(None) };
     if answer.expires <= time::wall() {
         return Ok(None);
     }
-    if answer.method != method {
-        return Err(Error::invalid(format!(
-            "idempotency key {key:?} of {site} was used for `{}` before, and now for `{method}`: use another key",
-            answer.method
-        )));
-    }
+    refuse_another(site, call, method, &answer)?;
     R::decode(&answer.reply).map(Some).map_err(|error| {
-        let text =
-            format!("the answer to the first call of {site}.{method} with idempotency key {key:?} cannot be read");
+        let text = format!(
+            "the answer to the first call of {site}.{} with idempotency key {key:?} cannot be read",
+            method.name()
+        );
         Error::new(error.kind(), text).with_source(error)
     })
+}
+
+/// Refuses a key that was used for another call. What an earlier build has not recorded is not compared.
+fn refuse_another(site: &Site, call: &CallKey, method: &'static Method, answer: &StoredAnswer) -> Result<()> {
+    let (key, interface) = (&*call.key, answer.interface.as_deref());
+    let other = if answer.method != method.name() || interface.is_some_and(|interface| interface != method.interface())
+    {
+        let before =
+            interface.map_or_else(|| answer.method.clone(), |interface| format!("{interface}::{}", answer.method));
+        format!("was used for `{before}` before, and now for `{method:?}`")
+    } else if let Some(before) = answer.arguments
+        && before != call.arguments
+    {
+        format!(
+            "was used for `{method:?}` with other arguments before (their fingerprint is {before:?}, and now {:?})",
+            call.arguments
+        )
+    } else {
+        return Ok(());
+    };
+    let text = format!("idempotency key {key:?} of {site} {other}: nothing happened, use another key for another call");
+    Err(Error::new(ErrorKind::Conflict, text))
+}
+
+/// Refuses a call with a key whose answer there is no room for, before it runs.
+pub(super) fn refuse_if_full(site: &Site) -> Result<()> {
+    let (kept, keys_max) = (site.gate.tally.answers(site)?, site.hall.settings.idempotency_keys_max);
+    if kept < keys_max {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::Overloaded,
+        format!(
+            "{site} keeps {kept} answers for idempotency keys, and idempotency_keys_max is {keys_max}: nothing happened; retry \
+             when some have expired, or shorten idempotency_retention, or raise idempotency_keys_max"
+        ),
+    ))
 }
 
 /// What a call with a key is told whose answer is given after the turn.
@@ -41,19 +78,29 @@ pub(super) fn kept_for_nobody(site: &Site, method: &str) -> Error {
 /// Keeps the answer with what the turn has changed. When that is durable, whoever removes it one day is told of it.
 pub(super) fn record_answer<R: Reply>(
     site: &Arc<Site>,
-    key: Option<&str>,
-    method: &str,
+    call: Option<&CallKey>,
+    method: &'static Method,
     answer: &Answer<R>,
     writes: &mut Option<Box<ActorWrites>>,
     outputs: &mut Vec<Output>,
 ) -> Result<()> {
-    let Some(key) = key else { return Ok(()) };
+    let Some(call) = call else { return Ok(()) };
     let Answer::Now(reply) = answer else {
-        return Err(kept_for_nobody(site, method));
+        return Err(kept_for_nobody(site, method.name()));
     };
     let expires = time::wall().saturating_add(site.hall.settings.idempotency_retention);
-    let answer = StoredAnswer { method: method.to_owned(), reply: reply.encode()?.into(), expires };
-    Seal { site, writes }.writes().put_answer(key, answer)?;
+    let answer = StoredAnswer {
+        interface: Some(method.interface().to_owned()),
+        method: method.name().to_owned(),
+        arguments: Some(call.arguments),
+        reply: reply.encode().map_err(|error| not_kept(site, call, method, error))?.into(),
+        expires,
+    };
+    Seal { site, writes }
+        .writes()
+        .put_answer(&call.key, answer)
+        .map_err(|error| not_kept(site, call, method, error))?;
+    site.gate.tally.add_answer();
     let hall = site.hall.clone();
     outputs.push(Box::new(move |turn| {
         if turn.is_ok() {
@@ -61,4 +108,14 @@ pub(super) fn record_answer<R: Reply>(
         }
     }));
     Ok(())
+}
+
+#[cold]
+fn not_kept(site: &Site, call: &CallKey, method: &'static Method, error: Error) -> Error {
+    let text = format!(
+        "what `{method:?}` of {site} answers cannot be kept for idempotency key {:?}, and so nothing happened: {error}; answer \
+         less, or call without a key",
+        call.key
+    );
+    Error::new(error.kind(), text)
 }

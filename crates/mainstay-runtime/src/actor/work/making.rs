@@ -57,8 +57,13 @@ pub(crate) async fn revive<T: Actor>(mut held: Held<'static, T>) -> Result<()> {
 async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Option<Box<ActorWrites>>> {
     let failures = site.gate.failures();
     let mut writes = None;
-    if !site.gate.is_known(site)? {
-        Seal { site, writes: &mut writes }.writes().mark_known();
+    match site.gate.is_known(site)? {
+        true => {
+            site.gate.note_known(failures);
+            let (hall, store) = (&site.hall, site.hall.store()?);
+            hall.population.stray_fields.look(&store, &hall.address.service, &site.id, T::FIELDS);
+        }
+        false => Seal { site, writes: &mut writes }.writes().mark_known(),
     }
     let mut actor = unless_panicking(site, "it was being made", || {
         loading(site, || T::open(&ActorOpening { site, is_undone: false }))

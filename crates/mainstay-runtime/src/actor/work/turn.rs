@@ -11,7 +11,7 @@ use mainstay_core::time::Coarse;
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::ActorWrites;
 
-use super::answers::{known_answer, record_answer};
+use super::answers::{known_answer, record_answer, refuse_if_full};
 use super::making::{activate, restore};
 use super::{Followers, Moving, ended, gather, missing, panicked_when, poll_on_stage, submit, turn_failed};
 use crate::actor::cell::Held;
@@ -25,6 +25,7 @@ use crate::call::contract::{Outcome, Reply};
 use crate::call::current::{self, Current, TurnKind};
 use crate::call::finished::{Answer, Finished};
 use crate::call::host::Progress;
+use crate::call::idempotency::CallKey;
 use crate::observe::storage::activating;
 use crate::observe::turn::TurnWatch;
 
@@ -81,7 +82,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
 
     /// What makes a repeated call the same one.
     #[inline]
-    pub(super) fn key(&self) -> Option<&Arc<str>> {
+    pub(super) fn key(&self) -> Option<&Arc<CallKey>> {
         self.current.as_ref().and_then(|current| current.key.as_ref())
     }
 
@@ -137,8 +138,11 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         let (site, key) = (self.held.site().clone(), self.key()?.clone());
         // Before the answer is looked up: it may stand on a commit that fails afterwards.
         let failures = site.gate.failures();
-        let finished = match known_answer::<R>(&site, &key, self.method.name()) {
-            Ok(None) => return None,
+        let finished = match known_answer::<R>(&site, &key, self.method) {
+            Ok(None) => match refuse_if_full(&site) {
+                Ok(()) => return None,
+                Err(error) => Finished::failed(error),
+            },
             Ok(Some(reply)) => {
                 self.watch.succeed();
                 let hold = submit(&site, failures, None, Vec::new()).await;
@@ -276,13 +280,13 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     fn seal<R: Reply>(
         &mut self,
         changes: Option<Box<ActorWrites>>,
-        key: Option<&str>,
+        key: Option<&CallKey>,
         answer: &Answer<R>,
         outputs: &mut Vec<Output>,
     ) -> Result<()> {
         if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
             self.writes = Some(deletion::last_writes(self.held.site()));
-            return record_answer(self.held.site(), key, self.method.name(), answer, &mut self.writes, outputs);
+            return record_answer(self.held.site(), key, self.method, answer, &mut self.writes, outputs);
         }
         gather(&mut self.writes, changes)?;
         if self.kind == TurnKind::Exclusive {
@@ -290,7 +294,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             let actor = actor.ok_or_else(|| missing(site))?;
             actor.seal(&mut Seal { site, writes: &mut self.writes })?;
         }
-        record_answer(self.held.site(), key, self.method.name(), answer, &mut self.writes, outputs)
+        record_answer(self.held.site(), key, self.method, answer, &mut self.writes, outputs)
     }
 
     /// Ends a turn that has failed: nothing of it happened.

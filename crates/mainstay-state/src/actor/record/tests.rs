@@ -36,9 +36,13 @@ fn reminders() -> impl Strategy<Value = Reminder> {
 }
 
 fn answers() -> impl Strategy<Value = Answer> {
-    (any::<String>(), prop::collection::vec(any::<u8>(), 0..50), any::<u64>()).prop_map(|(method, reply, expires)| {
-        Answer { method, reply: reply.into(), expires: WallTime::from_millis(expires) }
-    })
+    let call = prop::option::of((any::<String>(), any::<[u8; 16]>()));
+    (call, any::<String>(), prop::collection::vec(any::<u8>(), 0..50), any::<u64>()).prop_map(
+        |(call, method, reply, expires)| {
+            let (interface, arguments) = call.map(|(name, bytes)| (name, Fingerprint::from_bytes(bytes))).unzip();
+            Answer { interface, method, arguments, reply: reply.into(), expires: WallTime::from_millis(expires) }
+        },
+    )
 }
 
 fn stored_reminder(reminder: &Reminder) -> Vec<u8> {
@@ -117,8 +121,15 @@ fn records_are_as_they_were_written_down() {
     reminder.wait = Some(Duration::new(7, 8));
     assert_eq!(stored_reminder(&reminder)[..3], [2, 0, 0]);
     assert_eq!(stored_reminder(&reminder)[31..], *b"\0\0\0\0\0\0\0\x07\0\0\0\x08p");
-    let answer = Answer { method: "m".into(), reply: Bytes::from_static(b"r"), expires: WallTime::from_millis(9) };
+    let (interface, arguments) = (Some("Till".into()), Some(Fingerprint::from_bytes([7; 16])));
+    let (reply, expires) = (Bytes::from_static(b"r"), WallTime::from_millis(9));
+    let answer = Answer { interface, method: "m".into(), arguments, reply, expires };
+    let stored = [&b"\x02\0\0\0\0\0\0\0\x09"[..], &[7; 16], b"\0\x04Till\0\x01mr"].concat();
+    assert_eq!(stored_answer(&answer), stored);
+    // One of an earlier build.
+    let answer = Answer { interface: None, arguments: None, ..answer };
     assert_eq!(stored_answer(&answer), b"\x01\0\0\0\0\0\0\0\x09\0\x01mr");
+    assert_eq!(owner(Kind::Answer).answer(&stored_answer(&answer).into()).unwrap(), answer);
 }
 
 #[test]

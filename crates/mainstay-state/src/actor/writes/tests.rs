@@ -17,7 +17,8 @@ fn reminder(name: &str, due: u64) -> Reminder {
 }
 
 fn answer(expires: u64) -> Answer {
-    Answer { method: "m".into(), reply: Bytes::new(), expires: WallTime::from_millis(expires) }
+    let (reply, expires) = (Bytes::new(), WallTime::from_millis(expires));
+    Answer { interface: None, method: "m".into(), arguments: None, reply, expires }
 }
 
 #[test]

@@ -1,0 +1,95 @@
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mainstay_core::Result;
+
+use crate::actor::site::Site;
+use crate::call::current;
+
+/// How many entries an actor has at most of the kinds that are limited per actor. They are counted when that is first asked
+/// for, because most actors never have any.
+#[derive(Debug)]
+pub(crate) struct Tally {
+    answers: AtomicU32,
+    reminders: AtomicU32,
+}
+
+/// Stands for a number that nobody has counted.
+const UNCOUNTED: u32 = u32::MAX;
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { answers: AtomicU32::new(UNCOUNTED), reminders: AtomicU32::new(UNCOUNTED) }
+    }
+}
+
+impl Tally {
+    /// How many answers are kept for calls of the actor.
+    pub(crate) fn answers(&self, site: &Site) -> Result<usize> {
+        counted(&self.answers, || {
+            // Before what is stored: what is committed in between is counted twice, and not missed.
+            let uncommitted = site.gate.uncommitted();
+            let kept: usize = uncommitted.iter().map(|writes| writes.kept_answers()).sum();
+            Ok(kept + site.hall.store()?.answer_count(&site.id)?)
+        })
+    }
+
+    /// How many reminders the actor has, with those that the turn has set.
+    pub(crate) fn reminders(&self, site: &Site) -> Result<usize> {
+        counted(&self.reminders, || {
+            let set = |writes: &mainstay_state::actor::ActorWrites| {
+                writes.changed_reminders().filter(|(_, reminder)| reminder.is_some()).count()
+            };
+            let uncommitted = site.gate.uncommitted();
+            let in_turn = current::changed(|writes| Some(set(writes))).unwrap_or_default();
+            let before: usize = uncommitted.iter().map(|writes| set(writes)).sum();
+            Ok(in_turn + before + site.hall.store()?.reminder_count(&site.id)?)
+        })
+    }
+
+    /// An answer is kept.
+    pub(crate) fn add_answer(&self) {
+        add(&self.answers);
+    }
+
+    /// A reminder is set.
+    pub(crate) fn add_reminder(&self) {
+        add(&self.reminders);
+    }
+
+    /// Notes how many reminders there are.
+    pub(crate) fn set_reminders(&self, count: usize) {
+        self.reminders.store(fitting(count), Ordering::Relaxed);
+    }
+
+    /// Has the answers counted anew, because some are gone.
+    pub(crate) fn forget_answers(&self) {
+        self.answers.store(UNCOUNTED, Ordering::Relaxed);
+    }
+
+    /// Has everything counted anew, because a commit has failed.
+    pub(crate) fn forget(&self) {
+        self.forget_answers();
+        self.reminders.store(UNCOUNTED, Ordering::Relaxed);
+    }
+}
+
+fn counted(number: &AtomicU32, count: impl FnOnce() -> Result<usize>) -> Result<usize> {
+    match number.load(Ordering::Relaxed) {
+        UNCOUNTED => {
+            let count = count()?;
+            number.store(fitting(count), Ordering::Relaxed);
+            Ok(count)
+        }
+        known => Ok(known as usize),
+    }
+}
+
+fn add(number: &AtomicU32) {
+    let _ =
+        number.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |known| (known < UNCOUNTED - 1).then_some(known + 1));
+}
+
+/// What there are more of than this is beyond every limit.
+fn fitting(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(UNCOUNTED).min(UNCOUNTED - 1)
+}

@@ -1,0 +1,21 @@
+use mainstay::prelude::*;
+
+#[interface]
+trait Shop {
+    async fn delete_actor(&mut self) -> Result<()>;
+    async fn with_timeout(&self, seconds: u64) -> Result<()>;
+    async fn idempotent(&self) -> Result<()>;
+    async fn events(&self) -> Result<Vec<String>>;
+    async fn caller(&self) -> Result<String>;
+    async fn from_caller(&self) -> Result<()>;
+    async fn clone(&self) -> Result<()>;
+    async fn save(&mut self) -> Result<()>;
+    async fn activate(&mut self) -> Result<()>;
+    async fn deactivate(&mut self) -> Result<()>;
+    async fn before_turn(&self) -> Result<()>;
+    async fn after_turn(&self) -> Result<()>;
+    async fn r#remind(&mut self) -> Result<()>;
+    async fn __hidden(&self) -> Result<()>;
+}
+
+fn main() {}
