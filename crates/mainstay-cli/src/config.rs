@@ -30,7 +30,7 @@ pub(crate) enum Command {
     ///
     /// From the weakest to the strongest: defaults, the attributes of types, the configuration file, environment variables
     /// (MAINSTAY_DATA_DIR for data_dir), the builder of an application.
-    #[command(after_long_help = format!("{PRINT_EXAMPLES}\n\n{WHO_KNOWS_WHAT}"))]
+    #[command(visible_alias = "show", after_long_help = format!("{PRINT_EXAMPLES}\n\n{WHO_KNOWS_WHAT}"))]
     Print {
         #[command(flatten)]
         place: Place,

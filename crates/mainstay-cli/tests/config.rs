@@ -46,6 +46,8 @@ fn line(text: &str, key: &str) -> String {
 async fn every_value_is_shown_with_its_origin() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
+    let output = mainstay(here, &["config", "show"]);
+    assert_eq!(line(&out(&output), "defaults.replicas.min"), "defaults.replicas.min = 2 # default; 1 on one node");
     let output = mainstay(here, &["config", "print"]);
     assert!(output.status.success(), "{}", complaint(&output));
     assert!(out(&output).starts_with("# settings without a configuration file\n"), "{}", out(&output));

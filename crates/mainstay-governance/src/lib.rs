@@ -4,6 +4,9 @@
 //! while the callers are tens of thousands. This crate puts actors between the two: each owns what there is little of, and
 //! the callers go through it. It is built on the public API of [`mainstay`] alone. The [guide] teaches it from the problem up.
 //!
+//! **One node, for now.** Where these pages say *the cluster*, it is the one node that there can be today: two processes with
+//! two data folders are two systems, each with a pool of its own.
+//!
 //! | to | use |
 //! |---|---|
 //! | find out which resource an entity lives on, and move it | [`resolve`] |

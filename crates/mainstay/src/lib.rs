@@ -1,4 +1,4 @@
-//! Reliable actors for Rust: virtual actors and services whose state is transactional, replicated and durable, in
+//! Reliable actors for Rust, on one node, for now: virtual actors and services whose state is transactional and durable, in
 //! your own process.
 //!
 //! This crate is the façade: it has no code of its own, only the names that an application needs, gathered from the

@@ -11,7 +11,7 @@ use mainstay_runtime::{ActorSettings, StateOptions};
 use super::assignment::{Scope, file_key};
 use super::node_keys::NodeDraft;
 use super::origin::Origin;
-use super::placement::{PARTITIONS, PERSISTENCE, Replicas};
+use super::placement::{PARTITIONS, PERSISTENCE, REPLICAS_MIN, REPLICAS_ON_ONE_NODE, REPLICAS_TARGET, Replicas};
 use super::resolve::{Knowledge, Surroundings};
 use super::value::Value;
 use crate::registry::RecordedService;
@@ -172,6 +172,16 @@ fn agrees(set: &Value, recorded: &Value) -> bool {
 }
 
 impl Setting {
+    /// What a node does instead, where it cannot do what is set: with one node there is one replica of everything.
+    pub fn in_force(&self) -> Option<Value> {
+        let in_force = Value::Count(u64::from(REPLICAS_ON_ONE_NODE));
+        let names_replicas = [REPLICAS_MIN, REPLICAS_TARGET].iter().any(|name| {
+            // Below a section, as all of them are.
+            self.key.strip_suffix(name).is_some_and(|section| section.ends_with('.'))
+        });
+        (names_replicas && self.value != in_force).then_some(in_force)
+    }
+
     /// The setting for programs.
     pub fn to_json(&self) -> serde_json::Value {
         let mut origin = serde_json::json!({ "kind": self.origin.kind() });
@@ -183,7 +193,11 @@ impl Setting {
             Origin::Environment(variable) => origin["variable"] = variable.as_str().into(),
             _ => {}
         }
-        serde_json::json!({ "key": self.key, "value": self.value.to_json(), "origin": origin })
+        let mut setting = serde_json::json!({ "key": self.key, "value": self.value.to_json(), "origin": origin });
+        if let Some(in_force) = self.in_force() {
+            setting["in_force"] = in_force.to_json();
+        }
+        setting
     }
 }
 
@@ -203,9 +217,11 @@ fn write_table(f: &mut fmt::Formatter<'_>, entries: &[Setting]) -> fmt::Result {
     let mut said = BTreeSet::new();
     let lines: Vec<_> = entries
         .iter()
-        .map(|Setting { key, value, origin }| {
+        .map(|setting| {
+            let Setting { key, value, origin } = setting;
             let mark = if value.is_for_file() && said.insert(key) { "" } else { "# " };
-            (format!("{mark}{}", file_key(key)), value.to_string(), origin)
+            let note = setting.in_force().map_or(String::new(), |in_force| format!("; {in_force} on one node"));
+            (format!("{mark}{}", file_key(key)), value.to_string(), format!("{origin}{note}"))
         })
         .collect();
     let keys = lines.iter().map(|(key, ..)| key.chars().count()).max().unwrap_or(0);

@@ -9,6 +9,9 @@ pub const REPLICAS_MAX: u32 = 9;
 /// How many replicas make a set that loses nothing and goes on when one node fails.
 const REPLICAS_SAFE: u32 = 3;
 
+/// How many replicas of everything there are while there is one node, whatever the settings say.
+pub(crate) const REPLICAS_ON_ONE_NODE: u32 = 1;
+
 /// The names of the settings of a service that say where its state is.
 pub(crate) const PERSISTENCE: &str = "persistence";
 pub(crate) const PARTITIONS: &str = "partitions";
@@ -28,11 +31,14 @@ pub(crate) fn form(key: &str) -> Option<Form> {
     }
 }
 
-/// How many replicas keep the state of a service. With one node there is one replica, whatever this says; a cluster places
-/// `target` where it has the nodes, and goes on with fewer down to `min`.
+/// How many replicas keep the state of a service. With one node there is one replica, whatever this says: the numbers are
+/// checked, shown and kept for a cluster.
+///
+/// A set always counts `target` voters, also those that are down. So writes need a majority of the target, and a set that
+/// has lost one replica does not become a smaller set that two failures could split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replicas {
-    /// Below so many the set takes no writes.
+    /// While fewer are alive the set takes no writes. At least a majority of the target.
     pub min: u32,
     /// So many are placed.
     pub target: u32,
@@ -47,9 +53,9 @@ impl Replicas {
         }
     }
 
-    /// The least that goes with a target: never fewer than three, and always a majority of the target.
+    /// The least that goes with a target: a majority of it, which every write needs anyway.
     pub(crate) fn min_default(target: u32) -> u32 {
-        if target == 1 { 1 } else { (target / 2 + 1).max(REPLICAS_SAFE) }
+        target / 2 + 1
     }
 
     /// Refuses what would lose data or stand still without need.
@@ -67,11 +73,10 @@ impl Replicas {
         if min > target {
             return Err(format!("replicas.min is {min} and replicas.target is {target}: min may not be above target"));
         }
-        if target == 2 || (min < REPLICAS_SAFE && target > 1) {
+        if target == 2 {
             return Err(format!(
-                "replicas.min is {min} and replicas.target is {target}: a set that has shrunk to fewer than {REPLICAS_SAFE} \
-                 replicas cannot lose another one and recover when the first comes back: use a min of {REPLICAS_SAFE} or more, \
-                 or one replica (min 1 and target 1)"
+                "replicas.min is {min} and replicas.target is 2: a set of two stands still when either fails, and so fails more \
+                 often than one: use a target of {REPLICAS_SAFE}, or of 1"
             ));
         }
         if min <= target / 2 {
@@ -91,14 +96,14 @@ mod tests {
 
     #[test]
     fn only_sets_that_survive_a_failure_are_taken() {
-        for (min, target) in [(1, 1), (3, 3), (3, 4), (3, 5), (4, 5), (4, 7), (5, 9)] {
+        for (min, target) in [(1, 1), (2, 3), (3, 3), (3, 4), (3, 5), (4, 5), (4, 7), (5, 9)] {
             Replicas { min, target }.check(Level::Persisted).unwrap();
         }
         for (min, target, says) in [
-            (2, 3, "cannot lose another one"),
-            (1, 3, "cannot lose another one"),
-            (2, 2, "cannot lose another one"),
-            (1, 2, "cannot lose another one"),
+            (1, 3, "use a min of 2 or more"),
+            (2, 2, "stands still when either fails"),
+            (1, 2, "stands still when either fails"),
+            (2, 5, "use a min of 3 or more"),
             (4, 3, "min may not be above target"),
             (3, 6, "use a min of 4 or more"),
             (3, 7, "use a min of 4 or more"),

@@ -65,7 +65,7 @@ fn without_anything_everything_is_a_default_or_said_by_code() {
         ("defaults.replicas.target", "3 from default"),
         ("services.Counter.persistence", "\"persisted\" from default"),
         ("services.Counter.partitions", "10 from default"),
-        ("services.Counter.replicas.min", "3 from default"),
+        ("services.Counter.replicas.min", "2 from default"),
         ("services.Counter.mailbox", "1024 from default"),
         ("services.Busy.persistence", "\"volatile\" from attribute"),
         ("services.Busy.partitions", "4 from attribute"),
@@ -281,15 +281,15 @@ fn a_mistake_is_named_with_its_place_and_what_is_allowed() {
         ("services.Counter.persistence = \"durable\"", "give \"persisted\", \"volatile\" or \"none\""),
         ("services.Counter.partitions = 10001", "give a whole number from 1 to 10000"),
         (
-            "services.Counter.replicas.min = 2",
-            "mainstay.toml:1: services.Counter: replicas.min is 2 and replicas.target is 3: a set that has shrunk",
+            "services.Counter.replicas.min = 1",
+            "mainstay.toml:1: services.Counter: replicas.min is 1 and replicas.target is 3: min must be more than half",
         ),
         ("services.Counter.replicas = {min = 5, target = 3}", "min may not be above target"),
         (
             "[services.Counter]\npersistence = \"none\"\nreplicas.target = 3",
-            "mainstay.toml:3: services.Counter: replicas are 3 to 3 and persistence is \"none\"",
+            "mainstay.toml:3: services.Counter: replicas are 2 to 3 and persistence is \"none\"",
         ),
-        ("defaults.replicas.target = 2", "mainstay.toml:1: defaults: replicas.min is 3 and replicas.target is 2"),
+        ("defaults.replicas.target = 2", "mainstay.toml:1: defaults: replicas.min is 2 and replicas.target is 2"),
         (
             "[defaults.reminders]\nretry_initial = \"10min\"",
             "mainstay.toml:2: defaults: reminders.retry_initial is 600s and reminders.retry_max is 300s",
@@ -376,8 +376,9 @@ fn an_attribute_that_cannot_be_is_refused() {
 fn replicas_follow_the_level_and_the_target() {
     let replicas = |file: &str| resolved(file, &[], Vec::new()).unwrap().service("Counter").unwrap().replicas;
     let of = |min, target| Replicas { min, target };
-    assert_eq!(replicas(""), of(3, 3));
-    assert_eq!(replicas("services.Counter.persistence = \"volatile\""), of(3, 3));
+    assert_eq!(replicas(""), of(2, 3));
+    assert_eq!(replicas("services.Counter.persistence = \"volatile\""), of(2, 3));
+    assert_eq!(replicas("services.Counter.replicas.min = 3"), of(3, 3));
     assert_eq!(replicas("services.Counter.persistence = \"none\""), of(1, 1));
     assert_eq!(replicas("services.Counter.replicas.target = 1"), of(1, 1));
     assert_eq!(replicas("services.Counter.replicas.target = 7"), of(4, 7));
@@ -388,6 +389,35 @@ fn replicas_follow_the_level_and_the_target() {
         of(1, 1),
         "what is said for all is not for what one node keeps"
     );
+}
+
+#[test]
+fn what_one_node_makes_of_replicas_is_shown() {
+    let file = "[services.Counter]\npartitions = 10\nreplicas.min = 2\nreplicas.target = 3\n";
+    let settings = resolved(file, &[], Vec::new()).unwrap();
+    let table = settings.to_string();
+    let line = |key: &str| {
+        let line = table.lines().find(|line| line.starts_with(&format!("{key} "))).unwrap_or_default();
+        line.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        line("services.Counter.replicas.min"),
+        "services.Counter.replicas.min = 2 # mainstay.toml:3; 1 on one node"
+    );
+    assert_eq!(
+        line("services.Counter.replicas.target"),
+        "services.Counter.replicas.target = 3 # mainstay.toml:4; 1 on one node"
+    );
+    assert_eq!(line("defaults.replicas.min"), "defaults.replicas.min = 2 # default; 1 on one node");
+    assert_eq!(line("services.Counter.partitions"), "services.Counter.partitions = 10 # mainstay.toml:2");
+    let json = settings.to_json();
+    let of = |key: &str| json["settings"].as_array().unwrap().iter().find(|setting| setting["key"] == key).unwrap();
+    assert_eq!(of("services.Counter.replicas.target")["value"].as_u64(), Some(3));
+    assert_eq!(of("services.Counter.replicas.target")["in_force"], 1);
+    assert!(of("services.Counter.partitions").get("in_force").is_none());
+    // One replica is what one node has: nothing to remark.
+    let one = resolved("services.Counter.replicas.target = 1", &[], Vec::new()).unwrap();
+    assert!(!one.to_string().contains("services.Counter.replicas.target = 1  # mainstay.toml:1;"), "{one}");
 }
 
 #[test]
@@ -407,7 +437,7 @@ fn without_types_services_are_shown_as_the_file_has_them() {
         ("services.Any.mailbx = 5", "did you mean \"mailbox\"?"),
         ("services.Any.mailbox = 0", "services.Any.mailbox is 0"),
         ("services.Any = 1", "services.Any is a section"),
-        ("services.Any.replicas.min = 2", "a set that has shrunk"),
+        ("services.Any.replicas.min = 1", "more than half of target"),
     ] {
         let error = of(text).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");

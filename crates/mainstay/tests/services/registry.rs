@@ -104,7 +104,7 @@ async fn what_is_set_outside_of_the_code_is_recorded_too_and_refused_by_its_plac
     cell.put(7).await.unwrap();
     let settings = node.settings().service("cells").unwrap();
     assert_eq!(settings.partitioning.value.to_string(), "uniform(20)");
-    assert_eq!((settings.replicas.min, settings.replicas.target), (3, 3));
+    assert_eq!((settings.replicas.min, settings.replicas.target), (2, 3));
     node.stop().await;
 
     let name = file.display();
