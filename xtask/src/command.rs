@@ -63,7 +63,8 @@ pub(crate) fn not_started(command: &Command, error: &std::io::Error) -> String {
     format!("`{}` could not be started: {error}", words(command))
 }
 
-fn words(command: &Command) -> String {
+/// A call as a person would write it.
+pub(crate) fn words(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     let words = std::iter::once(program).chain(command.get_args());
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")

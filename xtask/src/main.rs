@@ -12,6 +12,7 @@ mod report;
 mod stage;
 mod tally;
 mod tool;
+mod watchdog;
 
 use std::process::ExitCode;
 
@@ -29,7 +30,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Chore {
-    /// Checks formatting, lints, docs, dependency rules and every test; changes no file of yours
+    /// Checks formatting, lints, docs, dependency rules, builds and every test; changes no file of yours
     Check(Check),
     /// Formats the code and applies the fixes that clippy is sure of
     Fix,

@@ -2,16 +2,27 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::command::{Outcome, cargo, run};
+use crate::command::{Outcome, cargo, program, run, target_dir};
 use crate::postgres;
-use crate::tally::Tally;
-use crate::tool;
+use crate::tally::{Tally, Verdict};
+use crate::tool::{self, CARGO_DENY, CARGO_NEXTEST};
 
 /// Code that is compiled with a feature alone, and checked like all other.
 const FEATURES: &str = "mainstay-sim/planted-bugs,mainstay-state/planted-bugs";
+
+/// The oldest Rust that everything builds with: `rust-version` of the workspace.
+const RUST_OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
+
+/// Rooms that applications name. Each is built alone as well: beside the others a room has features that they ask for, and may
+/// rely on one that it has forgotten to ask for itself.
+const ALONE: &[&str] = &["mainstay-governance", "mainstay"];
+
+/// How long the documentation tests may take. They are one program for each crate, which does not end one of them.
+const DOC_TESTS_TIME_MAX: Duration = Duration::from_secs(20 * 60);
 
 /// One stage of `cargo xtask check`. The order here is the order in which they run: what answers soonest goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,6 +35,8 @@ pub(crate) enum Stage {
     Docs,
     /// Licences, banned crates and sources of dependencies follow deny.toml
     Deps,
+    /// What the tests do not build: rooms alone, the targets for fuzzing, and everything with the oldest Rust
+    Build,
     /// Every unit, integration and documentation test passes
     Test,
 }
@@ -36,6 +49,7 @@ impl Stage {
             Stage::Lint => "lints",
             Stage::Docs => "documentation",
             Stage::Deps => "dependency rules",
+            Stage::Build => "builds",
             Stage::Test => "tests",
         }
     }
@@ -47,6 +61,7 @@ impl Stage {
             Stage::Lint => "run `cargo xtask fix` for what can be fixed by a program",
             Stage::Docs => "correct the comments named above",
             Stage::Deps => "drop the dependency, or give it an entry with a reason in deny.toml",
+            Stage::Build => "correct what the compiler named above",
             Stage::Test => "a single test runs with `cargo test -p CRATE NAME`",
         }
     }
@@ -70,25 +85,58 @@ impl Stage {
                 run(cargo(&["doc", "--workspace", "--no-deps", "--locked"]).env("RUSTDOCFLAGS", "-D warnings"))
             }
             Stage::Deps => {
-                let deny = tool::cargo_deny()?;
+                let deny = CARGO_DENY.need()?;
                 // The advisory database is a git repository elsewhere, so the outcome would depend on the day and
                 // on the network; deny.toml says how to look at it by hand.
                 run(deny.command().args(["--locked", "check", "--hide-inclusion-graph", "bans", "licenses", "sources"]))
             }
+            Stage::Build => {
+                for package in ALONE {
+                    run(&mut cargo(&["check", "--locked", "--package", package]))?;
+                }
+                build_fuzz_targets()?;
+                build_with_oldest_rust()
+            }
             Stage::Test => {
                 postgres::need()?;
-                // Without `--all-targets`, which would leave the documentation tests out.
-                tally.run(&mut cargo(&["test", "--workspace", "--locked", "--no-fail-fast"]), &mut io::stdout())?;
+                let nextest = CARGO_NEXTEST.need()?;
+                let mut test = |args: &[&str]| {
+                    let run = ["nextest", "run", "--locked", "--no-fail-fast"];
+                    // `.config/nextest.toml` has the time limit of each test.
+                    tally.run(nextest.command().args(run).args(args), Verdict::Errors, None, &mut io::stderr())
+                };
+                test(&["--workspace"])?;
                 // In release, as people run the simulation: the same seeds, in a fraction of the time.
                 for package in ["mainstay-sim", "mainstay-state"] {
-                    let planted = ["--package", package, "--features", "planted-bugs", "--test", "planted_bugs"];
-                    let args = [&["test", "--release", "--locked"], &planted[..]].concat();
-                    tally.run(&mut cargo(&args), &mut io::stdout())?;
+                    test(&["--release", "--package", package, "--features", "planted-bugs", "--test", "planted_bugs"])?;
                 }
-                Ok(())
+                let doc = &mut cargo(&["test", "--doc", "--workspace", "--locked", "--no-fail-fast"]);
+                tally.run(doc, Verdict::Output, Some(DOC_TESTS_TIME_MAX), &mut io::stdout())
             }
         }
     }
+}
+
+/// Builds the targets for fuzzing as far as a stable compiler can: all but the linking, which needs a nightly one and a C++
+/// compiler for libFuzzer.
+fn build_fuzz_targets() -> Outcome {
+    let target = target_dir().join("fuzz");
+    run(cargo(&["check", "--locked", "--manifest-path", "fuzz/Cargo.toml"])
+        .arg("--target-dir")
+        .arg(&target)
+        // Where libFuzzer is, so that it is not built. Nothing is linked, and so nothing looks there.
+        .env("CUSTOM_LIBFUZZER_PATH", target.join("libfuzzer.a")))
+}
+
+/// Builds the workspace with the oldest Rust that it promises to build with.
+fn build_with_oldest_rust() -> Outcome {
+    let Some(toolchain) = tool::toolchain(RUST_OLDEST) else {
+        // Clippy has refused what the standard library has got since, in the stage before. A later language is not seen.
+        println!("NOT SHOWN: that everything builds with Rust {RUST_OLDEST}: rustup cannot install it here");
+        return Ok(());
+    };
+    let target = target_dir().join("oldest");
+    run(program("cargo").args([&toolchain, "check", "--workspace", "--locked", "--target-dir"]).arg(&target))
 }
 
 impl fmt::Display for Stage {

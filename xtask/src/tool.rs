@@ -5,9 +5,6 @@ use std::process::Command;
 
 use crate::command::{Outcome, cargo, output, program, run, target_dir};
 
-/// The version that is installed where no other is found; an equal or newer one on the path is used as it is.
-const CARGO_DENY_VERSION: Version = Version([0, 20, 2]);
-
 /// A program that is there.
 #[derive(Debug)]
 pub(crate) struct Tool {
@@ -48,47 +45,90 @@ fn install_component(name: &str, rustup: impl Fn() -> Command, is_there: impl Fn
     if is_there() { Ok(()) } else { Err(format!("{name} was installed by rustup, but cargo does not find it")) }
 }
 
-/// Finds `cargo-deny` on the path or among our own tools, or installs it there from source.
-pub(crate) fn cargo_deny() -> Outcome<Tool> {
-    let root = target_dir().join("tools");
-    let ours = root.join("bin").join(format!("cargo-deny{}", std::env::consts::EXE_SUFFIX));
-    for path in [PathBuf::from("cargo-deny"), ours.clone()] {
-        let tool = Tool { path };
-        if tool.is_at_least(CARGO_DENY_VERSION) {
+/// A subcommand of cargo that is built from source where it is not found.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subcommand {
+    name: &'static str,
+    /// The version that is installed where no other is found; an equal or newer one on the path is used as it is.
+    version: Version,
+}
+
+/// Looks at licences and sources of dependencies.
+pub(crate) const CARGO_DENY: Subcommand = Subcommand { name: "cargo-deny", version: Version([0, 20, 2]) };
+
+/// Runs each test in a process of its own, and ends it when its time is up.
+pub(crate) const CARGO_NEXTEST: Subcommand = Subcommand { name: "cargo-nextest", version: Version([0, 9, 143]) };
+
+impl Subcommand {
+    /// The tool on the path or among our own, if it is there and new enough.
+    pub(crate) fn find(self) -> Option<Tool> {
+        let places = [PathBuf::from(self.name), self.place()];
+        places.into_iter().map(|path| Tool { path }).find(|tool| tool.is_at_least(self.version))
+    }
+
+    /// Finds the tool, or installs it among our own from source.
+    pub(crate) fn need(self) -> Outcome<Tool> {
+        let Self { name, version } = self;
+        if let Some(tool) = self.find() {
             return Ok(tool);
+        }
+        let root = root();
+        println!("{name} {version} is not there: installing it from source into {}", root.display());
+        println!("this happens once and takes a few minutes");
+        let build = root.join("build");
+        run(cargo(&["install", "--quiet", "--locked", "--debug", &format!("{name}@{version}")])
+            .arg("--root")
+            .arg(&root)
+            .arg("--target-dir")
+            .arg(&build)
+            // It runs for a short time, so a quick build is worth more than a quick program.
+            .env("CARGO_PROFILE_DEV_DEBUG", "0")
+            .env_remove("RUSTFLAGS"))
+        .map_err(|cause| format!("{cause}; {name} can also be put on the path by hand"))?;
+        // Half a gigabyte that nobody needs again; what cannot be removed does no harm.
+        let _ = std::fs::remove_dir_all(build);
+
+        let tool = Tool { path: self.place() };
+        if tool.is_at_least(version) {
+            Ok(tool)
+        } else {
+            Err(format!("{name} was installed as {} but does not run", tool.path.display()))
         }
     }
 
-    println!("cargo-deny {CARGO_DENY_VERSION} is not there: installing it from source into {}", root.display());
-    println!("this happens once and takes a minute or two");
-    let build = root.join("build");
-    run(cargo(&["install", "--quiet", "--locked", "--debug", &format!("cargo-deny@{CARGO_DENY_VERSION}")])
-        .arg("--root")
-        .arg(&root)
-        .arg("--target-dir")
-        .arg(&build)
-        // It runs for a second at a time, so a quick build is worth more than a quick program.
-        .env("CARGO_PROFILE_DEV_DEBUG", "0")
-        .env_remove("RUSTFLAGS"))
-    .map_err(|cause| format!("{cause}; cargo-deny can also be put on the path by hand"))?;
-    // Half a gigabyte that nobody needs again; what cannot be removed does no harm.
-    let _ = std::fs::remove_dir_all(build);
-
-    let tool = Tool { path: ours };
-    if tool.is_at_least(CARGO_DENY_VERSION) {
-        Ok(tool)
-    } else {
-        Err(format!("cargo-deny was installed as {} but does not run", tool.path.display()))
+    /// Where it is among our own tools.
+    fn place(self) -> PathBuf {
+        root().join("bin").join(format!("{}{}", self.name, std::env::consts::EXE_SUFFIX))
     }
+}
+
+/// The folder of our own tools.
+fn root() -> PathBuf {
+    target_dir().join("tools")
+}
+
+/// The toolchain of this version of Rust as cargo's first argument (`+1.92`), installed by rustup if need be; `None` if there
+/// is none and none can be had here.
+pub(crate) fn toolchain(version: &str) -> Option<String> {
+    let chosen = format!("+{version}");
+    let is_there = || output(program("cargo").args([&chosen, "--version"])).is_some();
+    if !is_there() {
+        println!("Rust {version} is not there: running `rustup toolchain install {version}`");
+        let install = ["toolchain", "install", version, "--profile", "minimal", "--no-self-update"];
+        if let Err(cause) = run(program("rustup").args(install)) {
+            println!("{cause}");
+        }
+    }
+    is_there().then_some(chosen)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Version([u64; 3]);
 
 impl Version {
-    /// Reads the last word of something like `cargo-deny 0.20.2`.
+    /// Reads the second word of something like `cargo-deny 0.20.2` or `cargo-nextest 0.9.143 (60fa45f63 2026-08-04)`.
     fn parse(printed: &str) -> Option<Self> {
-        let mut numbers = printed.split_whitespace().last()?.split('.').map(str::parse);
+        let mut numbers = printed.split_whitespace().nth(1)?.split('.').map(str::parse);
         let mut next = || numbers.next()?.ok();
         Some(Self([next()?, next()?, next()?]))
     }
@@ -110,8 +150,11 @@ mod tests {
         let version = |text| Version::parse(text).unwrap();
         assert_eq!(version("cargo-deny 0.20.2").to_string(), "0.20.2");
         assert!(version("cargo-deny 0.20.10") > version("cargo-deny 0.20.9"));
-        assert!(version("cargo-deny 1.0.0") > CARGO_DENY_VERSION);
-        assert!(version("cargo-deny 0.14.2") < CARGO_DENY_VERSION);
+        assert!(version("cargo-deny 1.0.0") > CARGO_DENY.version);
+        assert!(version("cargo-deny 0.14.2") < CARGO_DENY.version);
+        assert!(
+            version("cargo-nextest 0.9.143 (60fa45f63 2026-08-04)\nrelease: 0.9.143\nhost: x") >= CARGO_NEXTEST.version
+        );
     }
 
     #[test]

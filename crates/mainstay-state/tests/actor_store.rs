@@ -166,6 +166,9 @@ async fn on_level_none_a_commit_is_done_at_its_first_poll() {
     node.host.stop().await;
 }
 
+/// More than there is to be found.
+const PAGED_MAX: usize = 1000;
+
 #[tokio::test]
 async fn pages_follow_each_other_without_gap_or_overlap() {
     let node = TestNode::start_small().await;
@@ -191,6 +194,7 @@ async fn pages_follow_each_other_without_gap_or_overlap() {
                 break;
             }
             seen.extend(page);
+            assert!(seen.len() <= PAGED_MAX, "pages that never end");
         }
         assert_eq!(seen, ids, "in the order of ids");
 
@@ -203,6 +207,7 @@ async fn pages_follow_each_other_without_gap_or_overlap() {
                 break;
             }
             seen.extend(page);
+            assert!(seen.len() <= PAGED_MAX, "pages that never end");
         }
         let names: Vec<(ActorId, &str)> = seen.iter().map(|(id, found)| (id.clone(), found.name.as_str())).collect();
         assert_eq!(names, expected);
@@ -215,6 +220,7 @@ async fn pages_follow_each_other_without_gap_or_overlap() {
                 break;
             }
             seen.extend(page);
+            assert!(seen.len() <= PAGED_MAX, "pages that never end");
         }
         // In the order of time, which is the one of ids here.
         let names: Vec<(ActorId, &str)> = seen.iter().map(|(id, found)| (id.clone(), found.name.as_str())).collect();

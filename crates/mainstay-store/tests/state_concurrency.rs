@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use mainstay_core::ErrorKind;
 use mainstay_store::disk::sim::SimDisk;
@@ -13,6 +14,9 @@ use mainstay_store::state::{
     DiskStore, DiskStoreOptions, FaultyStore, KeyRange, Mark, MemoryStore, Order, StateStore, StoreCall, WriteBatch,
 };
 use parking_lot::{Condvar, Mutex};
+
+/// What takes longer is never going to happen.
+const WAIT_MAX: Duration = Duration::from_secs(120);
 
 /// A disk whose syncs wait while its gate is shut.
 #[derive(Debug, Clone)]
@@ -45,7 +49,8 @@ impl Gate {
 
     fn wait_for_a_sync(&self) {
         let mut state = self.state.lock();
-        self.changed.wait_while(&mut state, |state| !state.waiting);
+        let waited = self.changed.wait_while_for(&mut state, |state| !state.waiting, WAIT_MAX);
+        assert!(!waited.timed_out(), "there is never a sync");
     }
 
     fn pass(&self) {

@@ -25,9 +25,11 @@ fn objections_to(tree: &Tree, row: &Row<'_>) -> Vec<String> {
     }
     let missing = tests.into_iter().filter_map(|(file, name)| match sources(tree, file)[..] {
         [] => Some(format!("{:?} names {file}, which does not exist", row.feature)),
-        [text] => {
-            (!has_test(text, name)).then(|| format!("{:?} names the test {name}, which is not in {file}", row.feature))
-        }
+        [text] => match attributes(text, name) {
+            None => Some(format!("{:?} names the test {name}, which is not in {file}", row.feature)),
+            Some(attributes) => refused(&attributes)
+                .map(|why| format!("{:?} names the test {name} in {file}, which {why}: it shows nothing", row.feature)),
+        },
         _ => Some(format!("{:?} names {file}, of which there are several: give more of its path", row.feature)),
     });
     missing.collect()
@@ -68,18 +70,34 @@ fn sources<'t>(tree: &'t Tree, file: &str) -> Vec<&'t str> {
     tree.texts().filter(|(path, _)| path.ends_with(&end)).map(|(_, text)| text).collect()
 }
 
-/// True if a source has a function of that name right below a test attribute.
-fn has_test(text: &str, name: &str) -> bool {
+/// The attributes of the test of that name, if a source has one: a function below a test attribute.
+fn attributes<'t>(text: &'t str, name: &str) -> Option<Vec<&'t str>> {
     let lines: Vec<_> = text.lines().map(str::trim).collect();
     let is_function = |line: &str| {
         let signature = line.strip_prefix("async ").unwrap_or(line);
         signature.strip_prefix("fn ").and_then(|rest| rest.strip_prefix(name)).is_some_and(|rest| rest.starts_with('('))
     };
-    let mut functions = lines.iter().enumerate().filter(|(_, line)| is_function(line));
-    functions.any(|(at, _)| {
-        let mut attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
-        attributes.any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
+    let functions = lines.iter().enumerate().filter(|(_, line)| is_function(line));
+    let mut attributed = functions.map(|(at, _)| {
+        // Comments may stand between them.
+        let above = lines[..at].iter().rev().take_while(|line| line.starts_with("#[") || line.starts_with("//"));
+        above.copied().filter(|line| line.starts_with("#[")).collect::<Vec<_>>()
+    });
+    attributed.find(|attributes| {
+        attributes.iter().any(|line| line.starts_with("#[test]") || line.starts_with("#[tokio::test"))
     })
+}
+
+/// Why a test with these attributes does not run.
+fn refused(attributes: &[&str]) -> Option<&'static str> {
+    let has = |start: &str| attributes.iter().any(|line| line.replace(' ', "").contains(start));
+    if has("#[ignore") || has(",ignore)") || has(",ignore=") {
+        Some("is ignored")
+    } else if has("#[cfg(") {
+        Some("is not always compiled")
+    } else {
+        None
+    }
 }
 
 #[test]
@@ -100,6 +118,21 @@ fn tests_are_named_in_code_type() {
 #[test]
 fn a_test_is_a_function_below_a_test_attribute() {
     let text = "#[tokio::test(start_paused = true)]\nasync fn one() {}\n\n#[test]\n#[should_panic]\nfn two() {}\n\nfn three() {}\n";
-    assert!(has_test(text, "one") && has_test(text, "two"));
-    assert!(!has_test(text, "three") && !has_test(text, "on") && !has_test(text, "four"));
+    let has_test = |name| attributes(text, name).is_some();
+    assert!(has_test("one") && has_test("two"));
+    assert!(!has_test("three") && !has_test("on") && !has_test("four"));
+}
+
+#[test]
+fn a_test_that_does_not_run_shows_nothing() {
+    let is_refused = |attribute: &str| {
+        let text = format!("#[test]\n/// Why.\n{attribute}\nfn one() {{}}\n");
+        refused(&attributes(&text, "one").unwrap()).is_some()
+    };
+    assert!(is_refused("#[ignore]"));
+    assert!(is_refused("#[ignore = \"too slow\"]"));
+    assert!(is_refused("#[cfg_attr(not(unix), ignore)]"));
+    assert!(is_refused("#[cfg_attr(debug_assertions, ignore = \"slow\")]"));
+    assert!(is_refused("#[cfg(feature = \"slow\")]"));
+    assert!(!is_refused("#[should_panic]"));
 }

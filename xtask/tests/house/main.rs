@@ -7,6 +7,7 @@ mod deny;
 mod document;
 mod machine;
 mod manifest;
+mod time_limit;
 mod tree;
 
 use crate::tree::Tree;
@@ -38,6 +39,24 @@ fn continuous_integration_runs_what_the_readme_tells_a_person_to_run() {
     assert!(tree.text("README.md").contains("cargo xtask check"));
     assert!(tree.text(".ci/run").lines().any(|line| line.ends_with("cargo xtask check")));
     assert!(tree.text(".cargo/config.toml").contains("xtask = "));
+}
+
+#[test]
+fn the_oldest_rust_is_the_one_that_the_documents_name() {
+    let tree = Tree::load();
+    let manifest: toml::Table = tree.text("Cargo.toml").parse().unwrap();
+    let oldest = manifest["workspace"]["package"]["rust-version"].as_str().unwrap().to_owned();
+    for document in ["README.md", "CONTRIBUTING.md"] {
+        assert!(
+            tree.text(document).contains(&format!("({oldest} or later)")),
+            "{document} does not name Rust {oldest}"
+        );
+    }
+}
+
+#[test]
+fn a_test_that_hangs_is_ended() {
+    assert_none(time_limit::endless(&Tree::load().text(".config/nextest.toml")));
 }
 
 #[test]

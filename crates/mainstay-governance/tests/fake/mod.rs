@@ -291,9 +291,15 @@ impl Resource for Fake {
     }
 }
 
+/// How long something may take to be so, in virtual or real time, before it counts as never.
+const UNTIL_MAX: Duration = Duration::from_secs(600);
+
 /// Waits until something is so.
 pub(crate) async fn until(mut is_so: impl FnMut() -> bool) {
-    while !is_so() {
-        sleep(Duration::from_millis(1)).await;
-    }
+    let waiting = async {
+        while !is_so() {
+            sleep(Duration::from_millis(1)).await;
+        }
+    };
+    assert!(tokio::time::timeout(UNTIL_MAX, waiting).await.is_ok(), "it was never so");
 }

@@ -8,6 +8,8 @@ use mainstay_governance::testkit::{PostgresOptions, PostgresServer, Stop};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
 
+use crate::shared::TIME_MAX;
+
 /// Tells the test binary, started once more, that it is the one that dies with its server.
 const DYING_VARIABLE: &str = "MAINSTAY_POSTGRES_TEST_DYING";
 const SERVER_AT: &str = "server at ";
@@ -24,13 +26,16 @@ pub(crate) async fn connect(connection_string: &str) -> Result<Client, tokio_pos
 
 /// A client of the administrator, once the database has a place for it: sessions that have ended take a moment to go.
 pub(crate) async fn connect_in_the_end(connection_string: &str) -> Client {
-    loop {
-        match connect(connection_string).await {
-            Ok(client) => return client,
-            Err(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => tokio::task::yield_now().await,
-            Err(error) => panic!("the administrator cannot connect: {error:?}"),
+    let connected = async {
+        loop {
+            match connect(connection_string).await {
+                Ok(client) => return client,
+                Err(error) if error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS) => tokio::task::yield_now().await,
+                Err(error) => panic!("the administrator cannot connect: {error:?}"),
+            }
         }
-    }
+    };
+    tokio::time::timeout(TIME_MAX, connected).await.expect("the database never has a place for the administrator")
 }
 
 async fn count(server: &PostgresServer) -> i64 {

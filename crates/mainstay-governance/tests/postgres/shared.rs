@@ -11,8 +11,8 @@ use crate::server::connect;
 /// Started by whoever is first. Nobody drops it: it goes when the process ends.
 static SERVER: OnceLock<PostgresServer> = OnceLock::new();
 
-/// So long a number of sessions may take to be reached before it counts as never.
-const TIME_MAX: Duration = Duration::from_secs(60);
+/// So long something may take to be seen in the database before it counts as never.
+pub(crate) const TIME_MAX: Duration = Duration::from_secs(60);
 
 /// A database of a test's own on the server that all share.
 pub(crate) struct Database {
@@ -51,9 +51,12 @@ impl Database {
     /// Returns when somebody waits for a table.
     pub(crate) async fn until_waiting(&self, table: &str) {
         let waiting = format!("SELECT count(*) FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted");
-        while self.count(&waiting).await == 0 {
-            tokio::task::yield_now().await;
-        }
+        let found = async {
+            while self.count(&waiting).await == 0 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(TIME_MAX, found).await.expect("nobody has ever waited for the table");
     }
 
     /// Has the database take no more than so many sessions of the tables under test.

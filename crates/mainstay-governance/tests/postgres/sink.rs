@@ -5,7 +5,7 @@ use mainstay_governance::owner::{Fence, Opening, Resource as _};
 use mainstay_governance::sink::postgres::{PostgresSession, PostgresTable, Row, Values};
 use serde::{Deserialize, Serialize};
 
-use crate::shared::Database;
+use crate::shared::{Database, TIME_MAX};
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Note {
@@ -371,12 +371,15 @@ async fn too_many_connections_may_pass() {
     assert!(error.to_string().contains("53300"), "{error}");
     plain.close(session).await;
     // The one that was turned away counts until the server is done with it.
-    let session = loop {
-        match plain.open(&Opening::new("another", Fence::new(1))).await {
-            Err(error) if error.kind() == ErrorKind::Retry => tokio::task::yield_now().await,
-            opened => break opened.unwrap(),
+    let opened = async {
+        loop {
+            match plain.open(&Opening::new("another", Fence::new(1))).await {
+                Err(error) if error.kind() == ErrorKind::Retry => tokio::task::yield_now().await,
+                opened => return opened.unwrap(),
+            }
         }
     };
+    let session = tokio::time::timeout(TIME_MAX, opened).await.expect("the server is never done with it");
     plain.close(session).await;
 }
 

@@ -10,7 +10,8 @@ use crate::harness::{Cluster, partition, put};
 async fn values_until(changes: &mut Changes, last: &str) -> Vec<String> {
     let mut values = Vec::new();
     while values.last().is_none_or(|value| value != last) {
-        let committed = changes.next().await.unwrap();
+        let next = time::timeout(Duration::from_secs(600), changes.next()).await;
+        let committed = next.expect("another commit").unwrap();
         for operation in committed.operations() {
             let Operation::Put { value, .. } = operation else { panic!("{operation:?}") };
             values.push(String::from_utf8(value.to_vec()).unwrap());

@@ -115,10 +115,13 @@ async fn a_replica_catches_up_although_the_primary_changes_while_it_gets_the_sta
 
 /// Adds a member, and waits for its turn with that.
 async fn add(primary: &Replica, id: u64) {
-    while let Err(error) = primary.add_member(ReplicaId(id), NodeId(id)).await {
-        assert_eq!(error.kind(), ErrorKind::Retry, "{error}");
-        time::sleep(Duration::from_millis(10)).await;
-    }
+    let added = async {
+        while let Err(error) = primary.add_member(ReplicaId(id), NodeId(id)).await {
+            assert_eq!(error.kind(), ErrorKind::Retry, "{error}");
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(3_600), added).await.expect("it is never its turn");
 }
 
 /// A way on which all that is long goes slowly to one node.

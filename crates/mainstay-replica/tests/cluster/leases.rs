@@ -15,8 +15,9 @@ async fn a_primary_without_a_quorum_stops_serving_before_another_starts() {
     let old = cluster.primary().await;
     let node = old.status().identity.node;
     cluster.isolate(node);
-    let mut served_until = time::now();
+    let (began, mut served_until) = (time::now(), time::now());
     loop {
+        assert!(began.elapsed() < Duration::from_secs(600), "there is never another primary");
         if partition(&old).read().is_ok() {
             served_until = time::now();
         }
@@ -137,7 +138,7 @@ async fn a_hand_over_whose_caller_went_away_is_carried_out() {
     };
     tokio::select! {
         biased;
-        () = about_to => {}
+        in_time = time::timeout(Duration::from_secs(60), about_to) => in_time.expect("it never steps back"),
         ended = &mut handing => panic!("it ended before it was dropped: {ended:?}"),
     }
     drop(handing);

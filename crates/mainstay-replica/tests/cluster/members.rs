@@ -163,7 +163,7 @@ async fn a_change_of_members_is_finished_although_its_caller_went_away() {
     };
     tokio::select! {
         biased;
-        () = about_to => {}
+        in_time = time::timeout(Duration::from_secs(60), about_to) => in_time.expect("it is never about to vote"),
         ended = &mut adding => panic!("it ended before it was dropped: {ended:?}"),
     }
     drop(adding);

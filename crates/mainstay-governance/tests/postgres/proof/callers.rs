@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use tokio::sync::mpsc;
 
 use super::{acknowledged_file, node};
+use crate::shared::TIME_MAX;
 
 /// How many events each caller writes.
 pub(super) const EVENTS_EACH: u32 = 20;
@@ -64,7 +65,7 @@ impl Callers {
     pub(super) async fn until_acknowledged(&mut self, node: &mut Running, share: f64) {
         let wanted = (f64::from(EVENTS_EACH) * self.acknowledged.len() as f64 * share) as u64;
         while self.total < wanted {
-            let line = node.lines.recv().await.expect("the node has ended by itself");
+            let line = node.line().await.expect("the node has ended by itself");
             self.hear(node, &line);
         }
     }
@@ -72,7 +73,7 @@ impl Callers {
     /// Kills the process of the node. What it acknowledged until it was gone counts.
     pub(super) async fn kill(&mut self, mut node: Running) {
         node.child.kill().unwrap();
-        while let Some(line) = node.lines.recv().await {
+        while let Some(line) = node.line().await {
             self.hear(&mut node, &line);
         }
         assert!(!node.wait().success(), "it was killed");
@@ -94,18 +95,23 @@ impl Callers {
 }
 
 impl Running {
+    /// The next line that the node prints, until it has ended. A node that is silent for too long is stuck.
+    async fn line(&mut self) -> Option<String> {
+        tokio::time::timeout(TIME_MAX, self.lines.recv()).await.expect("the node is stuck")
+    }
+
     /// Has the pool resized, and returns when that is done. Acknowledgements are kept for later.
     pub(super) async fn resize(&mut self, callers: &mut Callers, size: u32) {
         writeln!(self.commands, "{size}").unwrap();
         while !self.resized.contains(&size) {
-            let line = self.lines.recv().await.expect("the node has ended by itself");
+            let line = self.line().await.expect("the node has ended by itself");
             callers.hear(self, &line);
         }
     }
 
     /// Returns when the node has stopped by itself.
     pub(super) async fn end(mut self) {
-        while let Some(line) = self.lines.recv().await {
+        while let Some(line) = self.line().await {
             self.hear(&line);
         }
         assert!(self.wait().success());

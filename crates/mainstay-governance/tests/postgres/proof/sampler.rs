@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 use crate::server::{connect, connect_in_the_end};
+use crate::shared::TIME_MAX;
 
 /// The pause between two looks, which leaves the server time for the others.
 const PERIOD: Duration = Duration::from_millis(2);
@@ -53,16 +54,20 @@ impl Sampler {
     /// Returns when a look has found so many sessions.
     pub(super) async fn until_seen(&self, sessions: i64) {
         let mut seen = self.seen.clone();
-        assert!(seen.wait_for(|seen| *seen == sessions).await.is_ok(), "the sampler has ended");
+        let found = tokio::time::timeout(TIME_MAX, seen.wait_for(|seen| *seen == sessions)).await;
+        assert!(found.expect("so many sessions were never seen").is_ok(), "the sampler has ended");
     }
 
     /// Returns when so many sessions wait for a lock.
     pub(super) async fn until_waiting(&self, sessions: i64) {
         let admin = connect_in_the_end(&self.connection_string).await;
         let query = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1 AND wait_event_type = 'Lock'";
-        while admin.query_one(query, &[&self.user]).await.unwrap().get::<_, i64>(0) != sessions {
-            tokio::time::sleep(super::PAUSE).await;
-        }
+        let waiting = async {
+            while admin.query_one(query, &[&self.user]).await.unwrap().get::<_, i64>(0) != sessions {
+                tokio::time::sleep(super::PAUSE).await;
+            }
+        };
+        tokio::time::timeout(TIME_MAX, waiting).await.expect("so many sessions have never waited for a lock");
     }
 
     /// The sessions that there are.
@@ -75,13 +80,16 @@ impl Sampler {
 
     /// Returns when these sessions are gone and as many others are there.
     pub(super) async fn until_replaced(&self, before: &BTreeSet<i32>) {
-        loop {
-            let sessions = self.sessions().await;
-            if sessions.len() == before.len() && sessions.is_disjoint(before) {
-                return;
+        let replaced = async {
+            loop {
+                let sessions = self.sessions().await;
+                if sessions.len() == before.len() && sessions.is_disjoint(before) {
+                    return;
+                }
+                tokio::time::sleep(super::PAUSE).await;
             }
-            tokio::time::sleep(super::PAUSE).await;
-        }
+        };
+        tokio::time::timeout(TIME_MAX, replaced).await.expect("the sessions were never replaced");
     }
 
     pub(super) fn stop(&self) {

@@ -14,10 +14,17 @@ fn zero(disk: &SimDisk, number: u32, range: Range<usize>) {
 
 /// Writes until a segment has its first block, which is the last of the log.
 fn fill_until(log: &SegmentLog, disk: &SimDisk, number: u32, mut write_one: impl FnMut(&SegmentLog)) {
-    while !segments(disk).contains(&(number + 1)) || used(&bytes_of(disk, number)) == SEGMENT_HEADER_BYTES {
+    for _ in 0..WRITES_MAX {
+        if segments(disk).contains(&(number + 1)) && used(&bytes_of(disk, number)) != SEGMENT_HEADER_BYTES {
+            return;
+        }
         write_one(log);
     }
+    panic!("segment {number} never has its first block");
 }
+
+/// So many writes fill any segment of these tests, and give the keeper time for anything.
+const WRITES_MAX: usize = 1_000_000;
 
 /// Lets the keeper fail to remove what a crash would have brought back: the machine stops before it comes to that.
 fn keep_files(disk: &SimDisk) {
@@ -26,10 +33,14 @@ fn keep_files(disk: &SimDisk) {
 
 /// Waits until the keeper has removed a segment.
 fn await_removal(log: &SegmentLog, disk: &SimDisk, number: u32) {
-    while segments(disk).contains(&number) {
+    for _ in 0..WRITES_MAX {
+        if !segments(disk).contains(&number) {
+            return;
+        }
         write(log, |_| {}).unwrap();
         thread::yield_now();
     }
+    panic!("segment {number} is never removed");
 }
 
 #[test]
