@@ -97,7 +97,7 @@ impl LogOptions {
     }
 
     /// The next length below that ends where a block may end.
-    fn aligned(&self, len: u64) -> u64 {
+    pub(super) fn aligned(&self, len: u64) -> u64 {
         len / u64::from(self.block_alignment) * u64::from(self.block_alignment)
     }
 

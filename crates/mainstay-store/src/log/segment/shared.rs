@@ -17,6 +17,9 @@ use super::state::{State, Wakes};
 use crate::disk::{Disk, DiskLock};
 use crate::log::callback::call;
 
+/// Which part of the room on the disk a new segment takes, unless that is less than the first one.
+const FREE_SHARE: u64 = 16;
+
 /// What the handles, the writer and the keeper of a log share: the stages of a block's way to disk, each a plain
 /// function, whoever drives them.
 #[derive(Debug)]
@@ -72,6 +75,9 @@ impl Shared {
             };
             // A disk without room for a segment that is twice as long may have room for one that is not.
             let smallest = self.options.first_length();
+            // Nor does a log on a small disk take a large part of what is left ahead of its use.
+            let share = self.space.free_bytes().map_or(len, |free| self.options.aligned(free / FREE_SHARE));
+            let len = len.min(share.max(smallest));
             let created = create(len)
                 .or_else(|error| if is_full(&error) && len > smallest { create(smallest) } else { Err(error) });
             created.map_err(|error| refusal("reserve a new segment in", &self.dir, error))
@@ -170,13 +176,9 @@ impl Shared {
 
     /// Looks at how much room the disk has.
     pub(super) fn look(&self) {
-        let spare_bytes = {
-            let mut state = self.state.lock();
-            state.looks();
-            state.spare.created_len()
-        };
-        // For the next segment, and one more for what is under way by then.
-        let needed = 2 * self.options.length_after(spare_bytes);
+        self.state.lock().looks();
+        // For the next segment, which may be as short as the first, and one more for what is under way by then.
+        let needed = 2 * self.options.first_length();
         self.space.look(&*self.disk, &self.dir, self.options.reserve_bytes, needed);
     }
 
