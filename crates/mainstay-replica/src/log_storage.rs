@@ -172,6 +172,34 @@ impl LogStorage {
         )))
     }
 
+    /// Cuts a log that ends before its state durably at the state. To be called before openraft sees it.
+    ///
+    /// A state that came from another replica is durable before the log is cut for it, and a crash in between leaves a log
+    /// with the entries of before. Openraft finds that by comparing the last entry with the state, first by their terms:
+    /// entries of a later term than the state's, which were never committed, it would take for newer than the state and go
+    /// on behind it, where the log has nothing.
+    ///
+    /// # Errors
+    /// What the node log refuses it for.
+    pub(crate) async fn cut_to(&self, state: LogId) -> Result<()> {
+        if self.next() > state.index {
+            return Ok(());
+        }
+        self.submit_durably(self.compaction(state)).await.map_err(|error| {
+            Error::new(error_kind(&error), format!("the log could not be cut at the state, entry {}", state.index))
+                .with_source(error)
+        })
+    }
+
+    fn compaction(&self, last: LogId) -> LogBatch {
+        let mut mark = BytesMut::with_capacity(17);
+        mark.put_u8(wire::VERSION);
+        wire::put_log_id(&mut mark, &last);
+        let mut batch = LogBatch::new();
+        batch.compact(self.group, last.index, mark.freeze());
+        batch
+    }
+
     fn vote(&self) -> io::Result<Option<Vote>> {
         self.log.group(self.group).hard_state.map(decode_vote).transpose().map_err(into_io)
     }
@@ -203,6 +231,11 @@ pub(crate) fn into_io(error: Error) -> io::Error {
         _ => io::ErrorKind::Other,
     };
     io::Error::new(kind, error)
+}
+
+/// The kind of the error of ours inside of an `io::Error`.
+fn error_kind(error: &io::Error) -> ErrorKind {
+    error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).map_or(ErrorKind::Fatal, Error::kind)
 }
 
 impl RaftLogReader<Types> for LogStorage {
@@ -351,11 +384,6 @@ impl RaftLogStorage<Types> for LogStorage {
     }
 
     async fn purge(&mut self, id: LogId) -> Result<(), io::Error> {
-        let mut mark = BytesMut::with_capacity(17);
-        mark.put_u8(wire::VERSION);
-        wire::put_log_id(&mut mark, &id);
-        let mut batch = LogBatch::new();
-        batch.compact(self.group, id.index, mark.freeze());
-        self.submit(batch, Box::new(drop)).await
+        self.submit(self.compaction(id), Box::new(drop)).await
     }
 }

@@ -28,13 +28,11 @@ pub(crate) struct Progress {
 const REFUSED_MAX: usize = 1 << 16;
 
 impl Progress {
-    /// A state that has applied what is before `next`, with a log that ends before `log_next`.
-    pub(crate) fn new(next: u64, log_next: u64) -> Self {
-        // A log that ends before the state was replaced by a snapshot, and what is in it may not be of the state's history.
-        let floor = if log_next < next { next } else { 0 };
+    /// A state that has applied what is before `next`, and a log that holds nothing of before that was not applied to it.
+    pub(crate) fn new(next: u64) -> Self {
         Self {
             next: AtomicU64::new(next),
-            floor: AtomicU64::new(floor),
+            floor: AtomicU64::new(0),
             followers: AtomicUsize::new(0),
             wake: Notify::new(),
             stopped: OnceLock::new(),

@@ -26,7 +26,7 @@ use crate::raft::{Member, Raft, Types};
 use crate::receiver::Receiver;
 use crate::retention::{Bounds, Retention};
 use crate::standing::{Keeper, Standing};
-use crate::state_machine::StateMachine;
+use crate::state_machine::{Position, StateMachine};
 use crate::transport::Transport;
 use crate::unfinished::finish_changes;
 
@@ -152,15 +152,18 @@ impl Replica {
         let log_storage = LogStorage::of_set(log, identity.set);
         log_storage.check()?;
         log_storage.check_joins(store.mark().index, &format!("the state of set {}", identity.set))?;
-        let growth = Arc::new(Growth::new(options.checkpoint.bytes));
-        for (index, bytes) in log_storage.lengths_before(store.mark().index)? {
-            growth.logged(index + 1, bytes);
-        }
         let fresh = log_storage.is_pristine();
         if fresh && store.mark().index > 0 {
             return Err(log_lost(identity.set));
         }
-        let progress = Arc::new(Progress::new(store.mark().index, log_storage.next()));
+        if let Some(state) = Position::from_mark(&store.mark())?.applied {
+            log_storage.cut_to(state).await?;
+        }
+        let growth = Arc::new(Growth::new(options.checkpoint.bytes));
+        for (index, bytes) in log_storage.lengths_before(store.mark().index)? {
+            growth.logged(index + 1, bytes);
+        }
+        let progress = Arc::new(Progress::new(store.mark().index));
         let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;
         let upkeep = Arc::new(Upkeep::default());
         let retention = Arc::new(Retention::new(options.timing.election_timeout_max * SILENT_ELECTIONS_MAX));

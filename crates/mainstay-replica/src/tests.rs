@@ -8,6 +8,7 @@ mod growth;
 mod joining;
 mod leaving;
 mod network;
+mod overtaken;
 mod peers;
 mod repeating;
 mod retaining;

@@ -17,7 +17,7 @@ use crate::state_machine::StateMachine;
 async fn a_command_of_another_epoch_changes_nothing() {
     let store = MemoryStore::new();
     let mut machine =
-        StateMachine::new(Arc::new(store.clone()), Arc::new(Growth::new(u64::MAX)), Arc::new(Progress::new(0, 0)))
+        StateMachine::new(Arc::new(store.clone()), Arc::new(Growth::new(u64::MAX)), Arc::new(Progress::new(0)))
             .unwrap();
     let entry = |index: u64, term: u64, epoch: u64, key: &[u8]| {
         let mut batch = WriteBatch::new();

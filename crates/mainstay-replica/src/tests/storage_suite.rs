@@ -36,7 +36,7 @@ impl StoreBuilder<Types, LogStorage, StateMachine> for Disk {
 }
 
 fn storages(log: Arc<dyn NodeLog>, store: Arc<dyn StateStore>) -> ((), LogStorage, StateMachine) {
-    let machine = StateMachine::new(store, Arc::new(Growth::new(u64::MAX)), Arc::new(Progress::new(0, 0)))
+    let machine = StateMachine::new(store, Arc::new(Growth::new(u64::MAX)), Arc::new(Progress::new(0)))
         .expect("an empty store has a position");
     ((), LogStorage::new(log, GroupId(3)), machine)
 }
