@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::task::Scope;
-use mainstay_core::{Error, Level, NodeId, PartitionId, ReplicaId, SetId, time};
+use mainstay_core::{ClusterId, Error, Level, NodeId, PartitionId, ReplicaId, SetId, time};
 use mainstay_replica::{Identity, InProcessNetwork, Partition, Replica, ReplicaOptions, Role};
 use mainstay_store::disk::RealDisk;
 use mainstay_store::log::{LogOptions, NodeLog, SegmentLog};
@@ -87,7 +87,7 @@ async fn start_node(network: &InProcessNetwork, folder: &Path, node: NodeId, set
         };
         let store: Arc<dyn StateStore> =
             Arc::new(DiskStore::open(disk.clone(), &folder.join(format!("{set}.redb")), options)?);
-        let identity = Identity { set, replica: ReplicaId(node.0), node };
+        let identity = Identity { cluster: ClusterId(1), set, replica: ReplicaId(node.0), node };
         let transport = network.endpoint(node);
         replicas.push(Replica::start(identity, ReplicaOptions::default(), log.clone(), store, transport).await?);
     }

@@ -27,8 +27,8 @@ number_id!(
     NodeId, "n"
 );
 number_id!(
-    /// One node's copy of a replica set. A persisted replica keeps its id; a volatile one that restarts has lost what
-    /// it promised and gets a new one.
+    /// One node's copy of a replica set. A persisted replica keeps its id for as long as its data folder; a volatile one that
+    /// restarts has lost what it promised and gets a new one, as does an empty folder. No id is used twice.
     ReplicaId, "r"
 );
 number_id!(
@@ -43,6 +43,17 @@ number_id!(
     /// The place of a commit in the order of its replica set. Grows, with gaps.
     SequenceNumber, "s"
 );
+
+/// All nodes that belong together. Drawn at random when the first of them is founded, so that no two clusters have the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ClusterId(pub u128);
+
+impl fmt::Display for ClusterId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "c{:032x}", self.0)
+    }
+}
 
 /// How a partition keeps its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -106,6 +117,7 @@ mod tests {
         let names = [NodeId(7).to_string(), PartitionId(8).to_string(), Epoch(9).to_string()];
         assert_eq!(names, ["n7", "p8", "e9"]);
         assert_eq!(SequenceNumber(10).to_string(), "s10");
+        assert_eq!(ClusterId(0xab).to_string(), "c000000000000000000000000000000ab");
         assert_eq!(SetId { level: Level::Volatile, number: 3 }.to_string(), "volatile-3");
     }
 

@@ -20,4 +20,4 @@ pub mod timings;
 
 pub use actor_id::{ACTOR_ID_BYTES_MAX, ActorId};
 pub use error::{Error, ErrorKind, Result};
-pub use id::{Epoch, Level, NodeId, PartitionId, ReplicaId, SequenceNumber, SetId};
+pub use id::{ClusterId, Epoch, Level, NodeId, PartitionId, ReplicaId, SequenceNumber, SetId};

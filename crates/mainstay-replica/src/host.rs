@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mainstay_core::{Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId, random};
+use mainstay_core::{ClusterId, Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId, random};
 use mainstay_store::disk::{Disk, OpenMode};
 use mainstay_store::log::{LogActivity, LogHealth, LogOptions, MemoryLog, NodeLog, SegmentLog};
 use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore};
@@ -11,7 +11,7 @@ use rand::Rng as _;
 
 use crate::activity::SetActivity;
 use crate::health::Health;
-use crate::identity::HostIdentity;
+use crate::identity::{HostIdentity, Wanted};
 use crate::local::LocalSet;
 use crate::log_storage::{LogStorage, log_batch_bytes};
 use crate::message::Response;
@@ -36,6 +36,7 @@ pub struct Host {
 
 #[derive(Debug)]
 struct Inner {
+    cluster: ClusterId,
     node: NodeId,
     sets_per_level: u16,
     replicas: BTreeMap<SetId, Replica>,
@@ -48,6 +49,9 @@ struct Inner {
 pub struct HostOptions {
     /// The node that this is.
     pub node: NodeId,
+    /// The cluster that the data folder is to belong to, if it is known: that of the nodes to join. `None` for the one that the folder
+    /// belongs to, and for a new one if it is empty.
+    pub cluster: Option<ClusterId>,
     /// How many replica sets each level has. Chosen when a data folder is created; partitions are mapped by it.
     pub sets_per_level: u16,
     /// How the replicas behave.
@@ -63,6 +67,7 @@ impl HostOptions {
     pub fn new(node: NodeId) -> Self {
         Self {
             node,
+            cluster: None,
             sets_per_level: SETS_PER_LEVEL,
             replica: ReplicaOptions::default(),
             log: LogOptions::default(),
@@ -96,8 +101,8 @@ impl Host {
     /// Opens a data folder, creating it if need be, and starts a replica of every set.
     ///
     /// # Errors
-    /// `Invalid` if options contradict each other, or the folder belongs to another node or was created with another number
-    /// of sets; `Conflict` if another process uses it, `Corrupt` or `UnknownVersion` if it cannot be used.
+    /// `Invalid` if options contradict each other, or the folder belongs to another node or cluster or was created with another
+    /// number of sets; `Conflict` if another process uses it, `Corrupt` or `UnknownVersion` if it cannot be used.
     pub async fn open(
         disk: Arc<dyn Disk>,
         folder: &Path,
@@ -108,24 +113,27 @@ impl Host {
         let sets = options.sets_per_level;
         let (log_folder, state_folder) = (folder.join("log"), folder.join("state"));
         await_vacancy(&*disk, &log_folder, &state_folder).await;
-        HostIdentity { node: options.node, sets_per_level: sets }.check_or_create(&*disk, folder)?;
-        let node_log = Arc::new(open_log(disk.clone(), &log_folder, &state_folder, &options)?);
+        let wanted = Wanted { cluster: options.cluster, node: options.node, sets_per_level: sets };
+        let mut identity = HostIdentity::open(wanted, &*disk, folder)?;
+        let node_log = Arc::new(open_log(disk.clone(), folder, identity.has_log, &options)?);
+        identity.log_is_there(&*disk, folder)?;
+        let HostIdentity { cluster, node, replicas: ids, .. } = identity;
         let log: Arc<dyn NodeLog> = node_log.clone();
         let memory_log: Arc<dyn NodeLog> = Arc::new(MemoryLog::new());
         disk.create_dir_all(&state_folder).map_err(|error| folder_error(&state_folder, error))?;
 
         let mut replicas = BTreeMap::new();
-        for number in 0..sets {
+        for (number, replica) in (0..sets).zip(ids) {
             let persisted = async {
                 let set = SetId { level: Level::Persisted, number };
                 let store = open_store(disk.clone(), &state_folder, set, &log, &options)?;
-                let identity = Identity { set, replica: ReplicaId(options.node.0), node: options.node };
+                let identity = Identity { cluster, set, replica, node };
                 Replica::start(identity, options.replica.clone(), log.clone(), store, transport.clone()).await
             };
             let volatile = async {
                 let set = SetId { level: Level::Volatile, number };
                 let replica = ReplicaId(random::rng().next_u64());
-                let identity = Identity { set, replica, node: options.node };
+                let identity = Identity { cluster, set, replica, node };
                 let store: Arc<dyn StateStore> = Arc::new(MemoryStore::new());
                 Replica::start(identity, options.replica.clone(), memory_log.clone(), store, transport.clone()).await
             };
@@ -144,7 +152,12 @@ impl Host {
         let local = local
             .map(|set| Arc::new(LocalSet::new(set, options.node, options.replica.commit.commit_bytes_max)))
             .collect();
-        Ok(Self { inner: Arc::new(Inner { node: options.node, sets_per_level: sets, replicas, local, log: node_log }) })
+        Ok(Self { inner: Arc::new(Inner { cluster, node, sets_per_level: sets, replicas, local, log: node_log }) })
+    }
+
+    /// The cluster that this node belongs to.
+    pub fn cluster(&self) -> ClusterId {
+        self.inner.cluster
     }
 
     /// Creates every set that does not exist yet, with this node as its only member.
@@ -160,10 +173,12 @@ impl Host {
     }
 
     /// Joins the sets that other nodes have, as a new member of each; returns when all have taken this node in. To be called
-    /// at the first start and, for the volatile sets, at every start.
+    /// at the first start and, for the volatile sets, at every start. The folder must have been created for their
+    /// [cluster](HostOptions::cluster).
     ///
     /// # Errors
-    /// `Invalid` without another node to ask; `Timeout` and `Fatal` as [`Replica::join`] has them.
+    /// `Invalid` without another node to ask, or if a node refuses this one because it belongs to another cluster or lives by another
+    /// timing; `Timeout` and `Fatal` as [`Replica::join`] has them.
     pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
         for replica in self.inner.replicas.values() {
             replica.join(nodes).await?;
@@ -230,21 +245,24 @@ impl Host {
     }
 }
 
-/// Opens the node log, and creates it only where there is no state yet: the log is there, durably, before the first state is.
-fn open_log(disk: Arc<dyn Disk>, folder: &Path, state_folder: &Path, options: &HostOptions) -> Result<SegmentLog> {
-    let has_state = match disk.list(state_folder) {
+/// Opens the node log, and creates it only where there was none yet and is no state: the log is there, durably, before the
+/// first state is.
+fn open_log(disk: Arc<dyn Disk>, folder: &Path, had_log: bool, options: &HostOptions) -> Result<SegmentLog> {
+    let (log_folder, state_folder) = (folder.join("log"), folder.join("state"));
+    let has_state = match disk.list(&state_folder) {
         Ok(names) => names.iter().any(|name| name.ends_with(STATE_SUFFIX)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-        Err(error) => return Err(folder_error(state_folder, error)),
+        Err(error) => return Err(folder_error(&state_folder, error)),
     };
-    let mode = if has_state { OpenMode::Existing } else { options.log.mode };
-    SegmentLog::open(disk, folder, LogOptions { mode, ..options.log.clone() }).map_err(|error| match error.kind() {
-        ErrorKind::NotFound if has_state => Error::corrupt(format!(
-            "{} has the states of this node, but its log {} is gone, and with it all that was committed since their last \
-             checkpoints and whom this node has voted for; restore the log or a copy of the whole data folder, or remove \
-             this node from its replica sets and start it with an empty folder and a new id",
-            state_folder.display(),
-            folder.display()
+    let must_exist = had_log || has_state;
+    let mode = if must_exist { OpenMode::Existing } else { options.log.mode };
+    SegmentLog::open(disk, &log_folder, LogOptions { mode, ..options.log.clone() }).map_err(|error| match error.kind() {
+        ErrorKind::NotFound if must_exist => Error::corrupt(format!(
+            "{} is the data folder of a node that has run, but its log {} is gone, and with it all that was committed since \
+             the last checkpoints and whom this node has voted for; restore the log or a copy of the whole data folder, or \
+             empty the whole folder and join again",
+            folder.display(),
+            log_folder.display()
         )),
         _ => error,
     })

@@ -1,8 +1,9 @@
 use std::path::Path;
 
-use bytes::{BufMut, BytesMut};
-use mainstay_core::{Error, ErrorKind, NodeId, Result};
+use bytes::{Buf as _, BufMut, BytesMut};
+use mainstay_core::{ClusterId, Error, ErrorKind, NodeId, ReplicaId, Result, random};
 use mainstay_store::disk::{Disk, OpenMode};
+use rand::Rng as _;
 
 use crate::host::folder_error;
 
@@ -10,28 +11,60 @@ use crate::host::folder_error;
 const FILE: &str = "identity";
 const TEMPORARY: &str = "identity.new";
 const MAGIC: &[u8; 8] = b"MAINSTAY";
-const VERSION: u8 = 1;
-const BYTES: usize = 8 + 1 + 8 + 2 + 4;
 
-/// Whose data a folder holds, and how partitions are mapped to sets in it. Written once; the bytes are in
+/// Version 1 named no cluster, and every persisted replica had the id of its node.
+const VERSION_WITHOUT_CLUSTER: u8 = 1;
+const VERSION: u8 = 2;
+
+/// What all versions start with: magic, version, node, sets per level; and what they end with.
+const HEAD_BYTES: usize = 8 + 1 + 8 + 2;
+const SUM_BYTES: usize = 4;
+const CLUSTER_BYTES: usize = 16;
+const REPLICA_BYTES: usize = 8;
+const FLAG_BYTES: usize = 1;
+const BYTES_MAX: u64 = (HEAD_BYTES + CLUSTER_BYTES + REPLICA_BYTES * u16::MAX as usize + FLAG_BYTES + SUM_BYTES) as u64;
+
+/// Whose data a folder holds, which replicas they are, and how partitions are mapped to sets in it. Written when the folder is
+/// created and once more when its log is; the bytes are in
 /// `docs/internals/replica.md`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+///
+/// The ids of the replicas are drawn with the folder: one that was emptied is a new replica, and what was promised by the one
+/// before is not asked of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HostIdentity {
+    pub cluster: ClusterId,
+    pub node: NodeId,
+    /// The ids of the persisted replicas, by the number of their set: as many as a level has sets.
+    pub replicas: Vec<ReplicaId>,
+    /// The log was created: without it, the replicas have forgotten what they promised.
+    pub has_log: bool,
+}
+
+/// What a folder is to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted {
+    /// The cluster that it is to belong to; `None` for the one that it belongs to, or for a new one if it is empty.
+    pub cluster: Option<ClusterId>,
     pub node: NodeId,
     pub sets_per_level: u16,
 }
 
 impl HostIdentity {
-    /// Writes the identity into a new folder, or checks that the folder's is the same.
-    pub(crate) fn check_or_create(self, disk: &dyn Disk, folder: &Path) -> Result<()> {
+    /// Writes an identity into a new folder, or reads the folder's and checks that it is what is wanted.
+    pub(crate) fn open(wanted: Wanted, disk: &dyn Disk, folder: &Path) -> Result<Self> {
         disk.create_dir_all(folder).map_err(|error| folder_error(folder, error))?;
         let path = folder.join(FILE);
         let names = disk.list(folder).map_err(|error| folder_error(folder, error))?;
         if names.iter().any(|name| name == FILE) {
-            Self::load(disk, &path)?.must_equal(self, folder)?;
+            let (version, found) = Self::load(disk, &path)?;
+            found.must_be(wanted, version, folder)?;
+            if version != VERSION {
+                found.create(disk, folder).map_err(|error| folder_error(&path, error))?;
+            }
             // Whoever created it may have been killed before its name was durable, and what comes next is worth nothing
             // without it.
-            return disk.sync_dir(folder).map_err(|error| folder_error(folder, error));
+            disk.sync_dir(folder).map_err(|error| folder_error(folder, error))?;
+            return Ok(found);
         }
         if let Some(stranger) = names.iter().find(|name| matches!(name.as_str(), "log" | "state")) {
             return Err(Error::corrupt(format!(
@@ -39,10 +72,21 @@ impl HostIdentity {
                 folder.display()
             )));
         }
-        self.create(disk, folder).map_err(|error| folder_error(&path, error))
+        let replicas = (0..wanted.sets_per_level).map(|_| ReplicaId(random::rng().next_u64())).collect();
+        let new = Self { cluster: wanted.cluster.unwrap_or_else(new_cluster), node: wanted.node, replicas, has_log: false };
+        new.create(disk, folder).map_err(|error| folder_error(&path, error))?;
+        Ok(new)
     }
 
-    fn create(self, disk: &dyn Disk, folder: &Path) -> std::io::Result<()> {
+    /// Notes that the log is there, durably.
+    pub(crate) fn log_is_there(&mut self, disk: &dyn Disk, folder: &Path) -> Result<()> {
+        if std::mem::replace(&mut self.has_log, true) {
+            return Ok(());
+        }
+        self.create(disk, folder).map_err(|error| folder_error(&folder.join(FILE), error))
+    }
+
+    fn create(&self, disk: &dyn Disk, folder: &Path) -> std::io::Result<()> {
         let temporary = folder.join(TEMPORARY);
         let file = disk.open(&temporary, OpenMode::Either)?;
         file.set_len(0)?;
@@ -52,63 +96,204 @@ impl HostIdentity {
         disk.sync_dir(folder)
     }
 
-    fn load(disk: &dyn Disk, path: &Path) -> Result<Self> {
-        let mut bytes = [0; BYTES];
-        let damaged = |why: &str| Error::corrupt(format!("{} is damaged ({why}): restore it", path.display()));
+    /// The identity in a file, and the version that it was written in.
+    fn load(disk: &dyn Disk, path: &Path) -> Result<(u8, Self)> {
         let file = disk.open(path, OpenMode::Existing).map_err(|error| folder_error(path, error))?;
-        if file.len().map_err(|error| folder_error(path, error))? != BYTES as u64 {
-            return Err(damaged("its length is wrong"));
-        }
+        let len = file.len().map_err(|error| folder_error(path, error))?;
+        // No longer one could be ours, and none is read into memory.
+        let mut bytes = vec![0; len.min(BYTES_MAX) as usize];
         file.read_exact_at(&mut bytes, 0).map_err(|error| folder_error(path, error))?;
-        if &bytes[..8] != MAGIC {
-            return Err(damaged("it is not ours"));
-        }
-        if bytes[8] != VERSION {
-            return Err(Error::new(
+        Self::decode(&bytes, len).map_err(|problem| match problem {
+            Unreadable::Version(version) => Error::new(
                 ErrorKind::UnknownVersion,
-                format!("{} has format version {}, this build reads {VERSION}", path.display(), bytes[8]),
-            ));
-        }
-        let (content, sum) = bytes.split_at(BYTES - 4);
-        if crc32c::crc32c(content).to_le_bytes() != sum {
-            return Err(damaged("its checksum is wrong"));
-        }
-        let mut node = [0; 8];
-        node.copy_from_slice(&content[9..17]);
-        Ok(Self {
-            node: NodeId(u64::from_le_bytes(node)),
-            sets_per_level: u16::from_le_bytes([content[17], content[18]]),
+                format!("{} has format version {version}, this build reads up to {VERSION}", path.display()),
+            ),
+            Unreadable::Damaged(why) => Error::corrupt(format!("{} is damaged ({why}): restore it", path.display())),
         })
     }
 
-    fn encode(self) -> BytesMut {
-        let mut bytes = BytesMut::with_capacity(BYTES);
+    fn decode(bytes: &[u8], len: u64) -> Result<(u8, Self), Unreadable> {
+        if bytes.len() < HEAD_BYTES + SUM_BYTES || len > BYTES_MAX {
+            return Err(Unreadable::Damaged("its length is wrong"));
+        }
+        let (content, sum) = bytes.split_at(bytes.len() - SUM_BYTES);
+        let Some(mut rest) = content.strip_prefix(MAGIC) else { return Err(Unreadable::Damaged("it is not ours")) };
+        let version = rest.get_u8();
+        if !(VERSION_WITHOUT_CLUSTER..=VERSION).contains(&version) {
+            return Err(Unreadable::Version(version));
+        }
+        let node = NodeId(rest.get_u64_le());
+        let sets = usize::from(rest.get_u16_le());
+        let needed = if version == VERSION { CLUSTER_BYTES + REPLICA_BYTES * sets + FLAG_BYTES } else { 0 };
+        if rest.len() != needed {
+            return Err(Unreadable::Damaged("its length is wrong"));
+        }
+        if crc32c::crc32c(content).to_le_bytes() != sum {
+            return Err(Unreadable::Damaged("its checksum is wrong"));
+        }
+        if version == VERSION_WITHOUT_CLUSTER {
+            // A node alone: it is a cluster from now on. Its replicas are in its log under the id of the node.
+            let replicas = vec![ReplicaId(node.0); sets];
+            return Ok((version, Self { cluster: new_cluster(), node, replicas, has_log: false }));
+        }
+        let cluster = ClusterId(rest.get_u128_le());
+        let replicas = (0..sets).map(|_| ReplicaId(rest.get_u64_le())).collect();
+        let has_log = match rest.get_u8() {
+            0 => false,
+            1 => true,
+            _ => return Err(Unreadable::Damaged("it has a flag that is none")),
+        };
+        Ok((version, Self { cluster, node, replicas, has_log }))
+    }
+
+    fn encode(&self) -> BytesMut {
+        let mut bytes = BytesMut::new();
         bytes.put_slice(MAGIC);
         bytes.put_u8(VERSION);
         bytes.put_u64_le(self.node.0);
-        bytes.put_u16_le(self.sets_per_level);
+        // As many as a `u16` says: that is how many were drawn or read.
+        bytes.put_u16_le(self.replicas.len() as u16);
+        bytes.put_u128_le(self.cluster.0);
+        self.replicas.iter().for_each(|replica| bytes.put_u64_le(replica.0));
+        bytes.put_u8(self.has_log.into());
         let sum = crc32c::crc32c(&bytes);
         bytes.put_u32_le(sum);
         bytes
     }
 
-    fn must_equal(self, wanted: Self, folder: &Path) -> Result<()> {
+    fn must_be(&self, wanted: Wanted, version: u8, folder: &Path) -> Result<()> {
+        let folder = folder.display();
         if self.node != wanted.node {
             return Err(Error::invalid(format!(
-                "{} holds the data of node {}, not of {}: start that node or choose another data folder",
-                folder.display(),
-                self.node,
-                wanted.node
+                "{folder} holds the data of node {}, not of {}: start that node or choose another data folder",
+                self.node, wanted.node
             )));
         }
-        if self.sets_per_level != wanted.sets_per_level {
+        if self.replicas.len() != usize::from(wanted.sets_per_level) {
             return Err(Error::invalid(format!(
-                "{} was created with {} sets per level and cannot be opened with {}: the number is fixed at creation",
-                folder.display(),
-                self.sets_per_level,
+                "{folder} was created with {} sets per level and cannot be opened with {}: the number is fixed at creation",
+                self.replicas.len(),
                 wanted.sets_per_level
             )));
         }
-        Ok(())
+        match wanted.cluster {
+            Some(cluster) if version == VERSION_WITHOUT_CLUSTER => Err(Error::invalid(format!(
+                "{folder} was written by a node alone and cannot belong to cluster {cluster}: open it without naming a cluster, or \
+                 choose an empty data folder to join with"
+            ))),
+            Some(cluster) if cluster != self.cluster => Err(Error::invalid(format!(
+                "{folder} belongs to cluster {}, not to {cluster}: join that cluster with an empty data folder",
+                self.cluster
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What keeps an identity from being read.
+enum Unreadable {
+    Version(u8),
+    Damaged(&'static str),
+}
+
+fn new_cluster() -> ClusterId {
+    let mut rng = random::rng();
+    ClusterId(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use mainstay_store::disk::sim::SimDisk;
+
+    use super::*;
+
+    const FOLDER: &str = "/data";
+
+    /// The file of node 7 with three sets per level, as version 1 wrote it.
+    const OLD: [u8; 23] = *b"MAINSTAY\x01\x07\0\0\0\0\0\0\0\x03\0\xb3\x85\x38\xf7";
+
+    fn wanted(cluster: Option<ClusterId>) -> Wanted {
+        Wanted { cluster, node: NodeId(7), sets_per_level: 3 }
+    }
+
+    fn disk_with(bytes: &[u8]) -> SimDisk {
+        let disk = SimDisk::new(1);
+        disk.create_dir_all(Path::new(FOLDER)).unwrap();
+        let file = disk.open(&Path::new(FOLDER).join(FILE), OpenMode::Either).unwrap();
+        file.write_all_at(bytes, 0).unwrap();
+        file.sync().unwrap();
+        disk.sync_dir(Path::new(FOLDER)).unwrap();
+        disk
+    }
+
+    fn open(disk: &SimDisk, cluster: Option<ClusterId>) -> Result<HostIdentity> {
+        HostIdentity::open(wanted(cluster), disk, Path::new(FOLDER))
+    }
+
+    #[test]
+    fn an_empty_folder_gets_ids_of_its_own_and_keeps_them() {
+        let (one, two) = (SimDisk::new(1), SimDisk::new(2));
+        let (first, second) = (open(&one, None).unwrap(), open(&two, None).unwrap());
+        assert_ne!(first.cluster, second.cluster);
+        let mut ids: Vec<_> = first.replicas.iter().chain(&second.replicas).collect();
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), 6, "no id is used twice");
+        one.crash();
+        assert_eq!(open(&one, None).unwrap(), first);
+        assert_eq!(open(&one, Some(first.cluster)).unwrap(), first);
+
+        let joined = open(&SimDisk::new(3), Some(first.cluster)).unwrap();
+        assert_eq!(joined.cluster, first.cluster);
+        assert_ne!(joined.replicas, first.replicas);
+        let stranger = open(&two, Some(first.cluster)).unwrap_err();
+        assert_eq!(stranger.kind(), ErrorKind::Invalid);
+        let told = stranger.to_string();
+        assert!(told.contains(&first.cluster.to_string()) && told.contains(&second.cluster.to_string()), "{told}");
+    }
+
+    #[test]
+    fn a_folder_of_version_1_becomes_a_cluster_and_stays_it() {
+        let disk = disk_with(&OLD);
+        let refused = open(&disk, Some(ClusterId(5))).unwrap_err();
+        assert!(refused.kind() == ErrorKind::Invalid && refused.to_string().contains("a node alone"), "{refused}");
+        let found = open(&disk, None).unwrap();
+        assert_eq!(found.replicas, [ReplicaId(7); 3], "the ids that its replicas have in its log");
+        disk.crash();
+        assert_eq!(open(&disk, None).unwrap(), found);
+        assert_ne!(open(&disk_with(&OLD), None).unwrap().cluster, found.cluster);
+    }
+
+    #[test]
+    fn a_crash_at_every_operation_of_the_step_to_version_2_leaves_a_folder_that_opens() {
+        for operations in 0.. {
+            let disk = disk_with(&OLD);
+            disk.power_off_after(operations);
+            let opened = open(&disk, None);
+            disk.crash();
+            let found = open(&disk, None).unwrap_or_else(|error| panic!("after {operations} operations: {error}"));
+            assert_eq!((found.node, found.replicas.len()), (NodeId(7), 3));
+            if let Ok(before) = opened {
+                assert_eq!(found, before);
+                break;
+            }
+        }
+    }
+
+    #[test]
+    fn whatever_is_damaged_is_refused() {
+        let disk = SimDisk::new(1);
+        let whole = open(&disk, None).unwrap().encode();
+        for len in 0..whole.len() {
+            assert_eq!(open(&disk_with(&whole[..len]), None).unwrap_err().kind(), ErrorKind::Corrupt, "cut off at {len}");
+        }
+        for at in 0..whole.len() {
+            let mut damaged = whole.to_vec();
+            damaged[at] ^= 0x40;
+            let kind = open(&disk_with(&damaged), None).unwrap_err().kind();
+            assert!(matches!(kind, ErrorKind::Corrupt | ErrorKind::UnknownVersion), "at {at}: {kind:?}");
+        }
+        let long = [&whole[..], &[0]].concat();
+        assert_eq!(open(&disk_with(&long), None).unwrap_err().kind(), ErrorKind::Corrupt);
     }
 }

@@ -167,8 +167,8 @@ impl LogStorage {
         };
         Err(Error::corrupt(format!(
             "{state} {has}, but its log starts with entry {first}, and what is in between is gone: the state was lost, or \
-             replaced by a copy that is too old; restore its newest copy or one of the whole data folder, or remove this \
-             node from its replica sets and start it with an empty folder and a new id"
+             replaced by a copy that is too old; restore its newest copy or one of the whole data folder, or empty the \
+             whole folder and join again"
         )))
     }
 

@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use crate::committer::not_primary;
 use crate::message::{Envelope, Request, Response};
+use crate::options::Timing;
 use crate::raft::{LogId, Member, Types};
 use crate::replica::{Identity, Replica, Status};
 use crate::standing::Role;
@@ -71,12 +72,14 @@ impl Replica {
     /// Asks the nodes of a set, again and again, to take this replica in; returns when it is a voter.
     ///
     /// # Errors
-    /// `Invalid` without another node to ask. `Timeout` if for a minute no primary was found among the nodes, or nothing
+    /// `Invalid` without another node to ask, and if a node refuses this one for good: because it belongs to another cluster, or
+    /// lives by another timing. `Timeout` if for a minute no primary was found among the nodes, or nothing
     /// came from it, or if for five minutes it came no closer to being a voter; asking again is fine. `Fatal` if the replica has stopped.
     pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
-        let Identity { set, replica, node } = self.inner.identity;
-        let request = Envelope { to: None, request: Request::Join { replica, node } }.encode();
-        let pause = self.inner.options.timing.heartbeat;
+        let Identity { cluster, set, replica, node } = self.inner.identity;
+        let timing = self.inner.options.timing;
+        let request = Envelope { cluster, to: None, request: Request::Join { replica, node, timing } }.encode();
+        let pause = timing.heartbeat;
         let mut ask: Vec<NodeId> = nodes.iter().copied().filter(|other| *other != node).collect();
         if ask.is_empty() {
             return Err(Error::invalid(format!("joining set {set} needs the id of at least one other node")));
@@ -131,6 +134,9 @@ impl Replica {
                     if let Some(at) = ask.iter().position(|node| *node == hint) {
                         ask.swap(0, at);
                     }
+                }
+                Some(Response::Refused(why)) => {
+                    return Err(Error::invalid(format!("node {to} does not take replica {replica} into set {set}: {why}")));
                 }
                 _ => {}
             }
@@ -198,7 +204,14 @@ impl Replica {
     }
 
     /// Answers a replica that wants to join.
-    pub(crate) fn take_in(&self, replica: ReplicaId, node: NodeId) -> Response {
+    pub(crate) fn take_in(&self, replica: ReplicaId, node: NodeId, timing: Timing) -> Response {
+        if timing != self.inner.options.timing {
+            return Response::Refused(format!(
+                "node {node} lives by {timing:?} and node {} by {:?}, and leases are safe only if all nodes live by the same: set \
+                 ReplicaOptions::timing of node {node} to that",
+                self.inner.identity.node, self.inner.options.timing
+            ));
+        }
         let standing = self.standing();
         if standing.role != Role::Primary {
             return Response::NotPrimary(standing.primary);
@@ -327,7 +340,7 @@ impl Replica {
     /// Hands over to one of those who stay, as who is outside of a set must not lead it. Returns what the caller of the
     /// change is told.
     async fn leave_to(&self, staying: BTreeSet<ReplicaId>) -> Error {
-        let Identity { set, replica, node } = self.inner.identity;
+        let Identity { set, replica, node, .. } = self.inner.identity;
         let Some((heir, at)) = self.heir(&staying).await else {
             return Error::invalid(format!(
                 "replica {replica} on node {node} is primary of set {set} and none of the voters would stay in the set: add \

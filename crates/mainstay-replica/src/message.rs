@@ -2,11 +2,13 @@
 //! `docs/internals/replica.md`. Decoding never panics and never trusts a length.
 
 use bytes::{BufMut, Bytes, BytesMut};
-use mainstay_core::{NodeId, ReplicaId, Result};
+use mainstay_core::time::Duration;
+use mainstay_core::{ClusterId, NodeId, ReplicaId, Result};
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest, VoteResponse};
 
+use crate::options::Timing;
 use crate::raft::{Entry, SnapshotMeta, Types, Vote};
-use crate::wire::{self, Reader, VERSION};
+use crate::wire::{self, MESSAGE_VERSION, Reader};
 
 /// A request to a replica.
 #[derive(Debug)]
@@ -28,10 +30,11 @@ pub(crate) enum Request {
         vote: Vote,
         meta: SnapshotMeta,
     },
-    /// A new replica on a node asks to be taken in, instead of any older one on that node.
+    /// A new replica on a node asks to be taken in, instead of any older one on that node. It says by which timing it lives.
     Join {
         replica: ReplicaId,
         node: NodeId,
+        timing: Timing,
     },
 }
 
@@ -42,17 +45,21 @@ pub(crate) enum Response {
     Vote(VoteResponse<Types>),
     Done,
     Snapshot(Vote),
-    /// The replica that the request was meant for is not here (any more).
-    WrongReplica,
+    /// The replica that the request was meant for is not here (any more); this one is.
+    WrongReplica(ReplicaId),
     /// Only the primary can do that; the node it may be on.
     NotPrimary(Option<NodeId>),
     /// The request was understood and could not be carried out.
     Failed(String),
+    /// The sender does not belong here as it is, however often it asks.
+    Refused(String),
 }
 
-/// A request with the replica that it is meant for. A replica that was replaced must not answer for its successor.
+/// A request with the cluster that it comes from and the replica that it is meant for. A replica that was replaced must not
+/// answer for its successor, and one that lost its data not for itself.
 #[derive(Debug)]
 pub(crate) struct Envelope {
+    pub cluster: ClusterId,
     pub to: Option<ReplicaId>,
     pub request: Request,
 }
@@ -60,7 +67,8 @@ pub(crate) struct Envelope {
 impl Envelope {
     pub(crate) fn encode(&self) -> Bytes {
         let mut buffer = BytesMut::with_capacity(128);
-        buffer.put_u8(VERSION);
+        buffer.put_u8(MESSAGE_VERSION);
+        buffer.put_u128_le(self.cluster.0);
         buffer.put_u8(self.to.is_some().into());
         buffer.put_u64_le(self.to.unwrap_or_default().0);
         match &self.request {
@@ -96,17 +104,21 @@ impl Envelope {
                 wire::put_optional_log_id(&mut buffer, meta.last_log_id.as_ref());
                 wire::put_stored_membership(&mut buffer, &meta.last_membership);
             }
-            Request::Join { replica, node } => {
+            Request::Join { replica, node, timing } => {
                 buffer.put_u8(6);
                 buffer.put_u64_le(replica.0);
                 buffer.put_u64_le(node.0);
+                put_duration(&mut buffer, timing.heartbeat);
+                put_duration(&mut buffer, timing.election_timeout_min);
+                put_duration(&mut buffer, timing.election_timeout_max);
             }
         }
         buffer.freeze()
     }
 
     pub(crate) fn decode(bytes: Bytes) -> Result<Self> {
-        let mut reader = Reader::versioned("request of a peer", bytes)?;
+        let mut reader = Reader::message("request of a peer", bytes)?;
+        let cluster = ClusterId(reader.u128()?);
         let addressed = reader.flag()?;
         let to = ReplicaId(reader.u64()?);
         let request = match reader.u8()? {
@@ -126,18 +138,26 @@ impl Envelope {
                     last_membership: reader.stored_membership()?,
                 },
             },
-            6 => Request::Join { replica: ReplicaId(reader.u64()?), node: NodeId(reader.u64()?) },
+            6 => Request::Join {
+                replica: ReplicaId(reader.u64()?),
+                node: NodeId(reader.u64()?),
+                timing: Timing {
+                    heartbeat: Duration::from_nanos(reader.u64()?),
+                    election_timeout_min: Duration::from_nanos(reader.u64()?),
+                    election_timeout_max: Duration::from_nanos(reader.u64()?),
+                },
+            },
             other => return Err(reader.bad(&format!("a request of kind {other}"))),
         };
         reader.end()?;
-        Ok(Self { to: addressed.then_some(to), request })
+        Ok(Self { cluster, to: addressed.then_some(to), request })
     }
 }
 
 impl Response {
     pub(crate) fn encode(&self) -> Bytes {
         let mut buffer = BytesMut::with_capacity(64);
-        buffer.put_u8(VERSION);
+        buffer.put_u8(MESSAGE_VERSION);
         match self {
             Response::Append(AppendEntriesResponse::Success) => buffer.put_u8(0),
             Response::Append(AppendEntriesResponse::PartialSuccess(id)) => {
@@ -160,7 +180,10 @@ impl Response {
                 buffer.put_u8(6);
                 wire::put_vote(&mut buffer, vote);
             }
-            Response::WrongReplica => buffer.put_u8(7),
+            Response::WrongReplica(here) => {
+                buffer.put_u8(7);
+                buffer.put_u64_le(here.0);
+            }
             Response::NotPrimary(hint) => {
                 buffer.put_u8(8);
                 buffer.put_u8(hint.is_some().into());
@@ -170,12 +193,16 @@ impl Response {
                 buffer.put_u8(9);
                 wire::put_bytes(&mut buffer, message.as_bytes());
             }
+            Response::Refused(message) => {
+                buffer.put_u8(10);
+                wire::put_bytes(&mut buffer, message.as_bytes());
+            }
         }
         buffer.freeze()
     }
 
     pub(crate) fn decode(bytes: Bytes) -> Result<Self> {
-        let mut reader = Reader::versioned("answer of a peer", bytes)?;
+        let mut reader = Reader::message("answer of a peer", bytes)?;
         let response = match reader.u8()? {
             0 => Response::Append(AppendEntriesResponse::Success),
             1 => Response::Append(AppendEntriesResponse::PartialSuccess(reader.optional_log_id()?)),
@@ -187,18 +214,24 @@ impl Response {
             }
             5 => Response::Done,
             6 => Response::Snapshot(reader.vote()?),
-            7 => Response::WrongReplica,
+            7 => Response::WrongReplica(ReplicaId(reader.u64()?)),
             8 => {
                 let known = reader.flag()?;
                 let node = NodeId(reader.u64()?);
                 Response::NotPrimary(known.then_some(node))
             }
             9 => Response::Failed(String::from_utf8_lossy(&reader.bytes()?).into_owned()),
+            10 => Response::Refused(String::from_utf8_lossy(&reader.bytes()?).into_owned()),
             other => return Err(reader.bad(&format!("an answer of kind {other}"))),
         };
         reader.end()?;
         Ok(response)
     }
+}
+
+fn put_duration(buffer: &mut BytesMut, duration: Duration) {
+    // Not that of five hundred years and more: it is cut off, and equal to no other that a node could live by.
+    buffer.put_u64_le(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX));
 }
 
 fn put_append(buffer: &mut BytesMut, append: &AppendEntriesRequest<Types>) {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::Stream;
-use mainstay_core::{Error, ErrorKind, NodeId, ReplicaId, Result, SetId, random, task, time};
+use mainstay_core::{ClusterId, Error, ErrorKind, NodeId, ReplicaId, Result, SetId, random, task, time};
 use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
 use openraft::network::{RPCOption, stream_append_sequential};
@@ -39,6 +39,7 @@ const INSTALL_TIMEOUT: time::Duration = time::Duration::from_secs(300);
 #[derive(Debug, Clone)]
 pub(crate) struct Network {
     pub transport: Arc<dyn Transport>,
+    pub cluster: ClusterId,
     pub set: SetId,
     pub retention: Arc<Retention>,
     pub upkeep: Arc<Upkeep>,
@@ -73,9 +74,13 @@ impl Peer {
     }
 
     async fn exchange(&self, request: Request, limit: time::Duration) -> Result<Response> {
-        let request = Envelope { to: Some(self.replica), request }.encode();
+        let request = self.envelope(request);
         let answer = self.network.transport.call(self.node, self.network.set, request);
         Response::decode(time::timeout(limit, answer).await.map_err(|_| self.no_answer())??)
+    }
+
+    fn envelope(&self, request: Request) -> Bytes {
+        Envelope { cluster: self.network.cluster, to: Some(self.replica), request }.encode()
     }
 
     fn no_answer(&self) -> Error {
@@ -86,10 +91,15 @@ impl Peer {
     }
 
     fn unexpected(&self, response: &Response) -> RPCError<Types> {
-        RPCError::Unreachable(Unreachable::from_string(format!(
-            "replica {} on node {} answered {response:?}",
-            self.replica, self.node
-        )))
+        let Self { replica, node, network } = self;
+        let set = network.set;
+        RPCError::Unreachable(Unreachable::from_string(match response {
+            Response::WrongReplica(here) => {
+                format!("node {node} has lost replica {replica} of set {set} and has {here} now: it joins as a new member")
+            }
+            Response::Refused(why) => format!("node {node} refuses requests for replica {replica} of set {set}: {why}"),
+            other => format!("replica {replica} on node {node} answered {other:?}"),
+        }))
     }
 
     /// Refuses to send entries that the log is to lose: openraft then lets go of them, and sends the state.
@@ -106,7 +116,7 @@ impl Peer {
 
     /// Sends a piece of a state, or that it is complete; both may come twice.
     async fn send_part(&self, request: Request, limit: time::Duration) -> Result<Response, RPCError<Types>> {
-        let request = Envelope { to: Some(self.replica), request }.encode();
+        let request = self.envelope(request);
         let first = PART_SILENCE_MIN + time::Duration::from_secs_f64(request.len() as f64 / BYTES_PER_SEC_MIN);
         let ask = || self.network.transport.call(self.node, self.network.set, request.clone());
         let answer = repeat(ask, Patience { first, limit }).await;

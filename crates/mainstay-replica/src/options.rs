@@ -17,7 +17,10 @@ pub struct ReplicaOptions {
 /// A primary that was acknowledged by a quorum may serve reads for [`lease`](Timing::lease) after it asked; a secondary
 /// that heard of a primary votes for no other within `election_timeout_max`. The lease is the shorter of the two by a
 /// factor of two, which is the allowance for clocks that run at different speeds.
-#[derive(Debug, Clone, Copy)]
+///
+/// All nodes have the same: a secondary whose `election_timeout_max` is shorter than the primary's lease would elect another
+/// while that one still serves. A replica with another timing is refused when it joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// How often an idle primary calls.
     pub heartbeat: Duration,

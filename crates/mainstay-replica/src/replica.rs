@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mainstay_core::{Error, ErrorKind, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId, task, time};
+use mainstay_core::{ClusterId, Error, ErrorKind, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId, task, time};
 use mainstay_store::log::NodeLog;
 use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
@@ -58,9 +58,12 @@ pub struct Replica {
 /// Which replica this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
+    /// The cluster that it belongs to: it has nothing to do with replicas of another.
+    pub cluster: ClusterId,
     /// The set that it is a copy of.
     pub set: SetId,
-    /// The replica's own id; a volatile replica has a new one after every start.
+    /// The replica's own id. It must never come back without what it has promised: a volatile replica has a new one after every
+    /// start, a persisted one as soon as its log is lost.
     pub replica: ReplicaId,
     /// The node that it lives on.
     pub node: NodeId,
@@ -169,6 +172,7 @@ impl Replica {
         let retention = Arc::new(Retention::new(options.timing.election_timeout_max * SILENT_ELECTIONS_MAX));
         let network = Network {
             transport: transport.clone(),
+            cluster: identity.cluster,
             set: identity.set,
             retention: retention.clone(),
             upkeep: upkeep.clone(),
@@ -310,12 +314,33 @@ impl Replica {
     /// Answers a request of another replica. Whatever the bytes are, it answers and does not panic.
     pub async fn receive(&self, request: Bytes) -> Bytes {
         let response = match Envelope::decode(request) {
-            Ok(Envelope { to: Some(to), .. }) if to != self.inner.identity.replica => Response::WrongReplica,
-            Ok(Envelope { request: Request::Join { replica, node }, .. }) => self.take_in(replica, node),
-            Ok(Envelope { request, .. }) => quiet(self.inner.receiver.handle(request)).await,
+            Ok(envelope) => match (self.misdirected(&envelope), envelope.request) {
+                (Some(refusal), _) => refusal,
+                (None, Request::Join { replica, node, timing }) => self.take_in(replica, node, timing),
+                (None, request) => quiet(self.inner.receiver.handle(request)).await,
+            },
             Err(error) => Response::Failed(error.to_string()),
         };
         response.encode()
+    }
+
+    /// The answer to a request that is not for this replica.
+    fn misdirected(&self, envelope: &Envelope) -> Option<Response> {
+        let Identity { cluster, set, replica, node } = self.inner.identity;
+        if envelope.cluster != cluster {
+            return Some(Response::Refused(format!(
+                "node {node} belongs to cluster {cluster} and the request came from cluster {}: see that the address is that of a \
+                 node of the same cluster, and that the data folder is",
+                envelope.cluster
+            )));
+        }
+        match (envelope.to, &envelope.request) {
+            (None, Request::Join { .. }) => None,
+            (None, _) => Some(Response::Refused(format!(
+                "a request to replica {replica} of set {set} on node {node} does not say which replica it is for"
+            ))),
+            (Some(to), _) => (to != replica).then_some(Response::WrongReplica(replica)),
+        }
     }
 
     /// A handle to one of the partitions that live in this set.
@@ -431,8 +456,7 @@ impl Replica {
 fn log_lost(set: SetId) -> Error {
     Error::corrupt(format!(
         "set {set} has a state but nothing in its log, not even a vote: the log was lost or is that of another node; \
-         restore it or a copy of the whole data folder, or remove this node from its replica sets and start it with an \
-         empty folder and a new id"
+         restore it or a copy of the whole data folder, or empty the whole folder and join again"
     ))
 }
 

@@ -1,5 +1,10 @@
 //! What only the inside of the crate can see: openraft's own suites, and the wire formats against arbitrary bytes.
 
+use mainstay_core::ClusterId;
+
+/// The cluster that the replicas of these tests belong to.
+const CLUSTER: ClusterId = ClusterId(0xc1);
+
 mod bundle;
 mod committing;
 mod epochs;
@@ -15,6 +20,7 @@ mod retaining;
 mod runtime_suite;
 mod snapshot_reception;
 mod storage_suite;
+mod strangers;
 mod ticking;
 mod unhurried;
 mod watching;

@@ -9,8 +9,11 @@ use openraft::EntryPayload;
 
 use crate::raft::{self, Command, Entry, LogId, Member, Membership, StoredMembership, Vote};
 
-/// The version of the formats below; every record and message starts with it.
+/// The version of what is written to the log and the state; every record starts with it.
 pub(crate) const VERSION: u8 = 1;
+
+/// The version of messages. Version 1 named no cluster.
+pub(crate) const MESSAGE_VERSION: u8 = 2;
 
 /// What no log and no succession of primaries will ever reach, so that counting on cannot overflow. A sequence number has
 /// 48 bits for the index.
@@ -40,6 +43,18 @@ impl Reader {
         }
     }
 
+    /// Starts reading a message after checking its version byte.
+    pub(crate) fn message(what: &'static str, bytes: Bytes) -> Result<Self> {
+        let mut reader = Self { bytes, what };
+        match reader.u8()? {
+            MESSAGE_VERSION => Ok(reader),
+            other => Err(Error::new(
+                ErrorKind::UnknownVersion,
+                format!("{what} has format version {other}, this build speaks {MESSAGE_VERSION}: run builds that speak the same"),
+            )),
+        }
+    }
+
     pub(crate) fn u8(&mut self) -> Result<u8> {
         self.need(1)?;
         Ok(self.bytes.get_u8())
@@ -53,6 +68,11 @@ impl Reader {
     pub(crate) fn u64(&mut self) -> Result<u64> {
         self.need(8)?;
         Ok(self.bytes.get_u64_le())
+    }
+
+    pub(crate) fn u128(&mut self) -> Result<u128> {
+        self.need(16)?;
+        Ok(self.bytes.get_u128_le())
     }
 
     pub(crate) fn flag(&mut self) -> Result<bool> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId};
+use mainstay_core::{ClusterId, Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId};
 use mainstay_replica::{Identity, InProcessNetwork, Replica, ReplicaOptions, Role};
 use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::log::{Driver, LogOptions, SegmentLog, SyncDelay};
@@ -29,7 +29,7 @@ async fn open(disk: &SimDisk, log: LogOptions) -> Replica {
 async fn open_with(disk: Arc<SimDisk>, log: LogOptions, store: Arc<dyn StateStore>) -> Replica {
     let log = Arc::new(SegmentLog::open(disk, Path::new("/log"), log).unwrap());
     let set = SetId { level: Level::Persisted, number: 0 };
-    let identity = Identity { set, replica: ReplicaId(1), node: NodeId(1) };
+    let identity = Identity { cluster: ClusterId(1), set, replica: ReplicaId(1), node: NodeId(1) };
     let transport = InProcessNetwork::new().endpoint(NodeId(1));
     let replica = Replica::start(identity, ReplicaOptions::default(), log, store, transport).await.unwrap();
     replica.found(&BTreeMap::from([(ReplicaId(1), NodeId(1))])).await.unwrap();

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::task::Scope;
-use mainstay_core::{Level, NodeId, PartitionId, ReplicaId, Result, SetId};
+use mainstay_core::{ClusterId, Level, NodeId, PartitionId, ReplicaId, Result, SetId};
 use mainstay_replica::{Identity, InProcessNetwork, Partition, Replica, Role};
 use mainstay_store::disk::Disk;
 use mainstay_store::disk::sim::SimDisk;
@@ -16,6 +16,9 @@ use crate::ledger::{Ledger, RecordingStore};
 use crate::planted::PlantedBug;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
+
+/// The cluster that is simulated.
+pub(crate) const CLUSTER: ClusterId = ClusterId(1);
 
 /// The set that is simulated.
 pub(crate) const SET: SetId = SetId { level: Level::Persisted, number: 0 };
@@ -134,7 +137,7 @@ impl Cluster {
         let store: Arc<dyn StateStore> =
             Arc::new(DiskStore::open(disk, &folder.join("state"), self.scenario.store.clone())?);
         let store = Arc::new(RecordingStore { replica: id.to_string(), store, ledger: self.ledger.clone() });
-        let identity = Identity { set: SET, replica: ReplicaId(id.0), node: id };
+        let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(id.0), node: id };
         Replica::start(identity, self.scenario.replica.clone(), log, store, self.network.endpoint(id)).await
     }
 

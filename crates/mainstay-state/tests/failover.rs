@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{ActorId, ErrorKind, Level, NodeId, PartitionId, Result, SequenceNumber};
+use mainstay_core::{ActorId, ClusterId, ErrorKind, Level, NodeId, PartitionId, Result, SequenceNumber};
 use mainstay_replica::{
     Host, HostOptions, InProcessNetwork, KeyRange, Order, Partition, RealDisk, ReplicaOptions, Role,
 };
 use mainstay_state::actor::{ActorStore, ActorWrites};
 use mainstay_state::{ConcurrentQueue, Dictionary, StateManager};
 
+const CLUSTER: ClusterId = ClusterId(1);
 const NODES: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 
 struct Cluster {
@@ -23,28 +24,29 @@ struct Cluster {
 
 impl Cluster {
     async fn start() -> Self {
-        Self::start_with(|_| ReplicaOptions::default()).await
+        Self::start_with(ReplicaOptions::default()).await
     }
 
-    /// Starts one in which the first node is primary for good: the others wait for it for longer than any test takes.
+    /// Starts one in which the others wait for the first node for longer than it is ever cut off.
     async fn start_led_by_the_first() -> Self {
-        Self::start_with(|node| {
-            let mut options = ReplicaOptions::default();
-            // The first has a lease that is long enough to begin something after it was cut off.
-            let (min, max) = if node == NODES[0] { (9, 10) } else { (3000, 3600) };
-            options.timing.election_timeout_min = Duration::from_secs(min);
-            options.timing.election_timeout_max = Duration::from_secs(max);
-            options
-        })
-        .await
+        let mut options = ReplicaOptions::default();
+        // The lease is half of it: long enough to begin something after the first was cut off.
+        options.timing.election_timeout_min = Duration::from_secs(9);
+        options.timing.election_timeout_max = Duration::from_secs(10);
+        Self::start_with(options).await
     }
 
-    async fn start_with(replica: impl Fn(NodeId) -> ReplicaOptions) -> Self {
+    async fn start_with(replica: ReplicaOptions) -> Self {
         let network = InProcessNetwork::new();
         let (mut hosts, mut folders) = (Vec::new(), Vec::new());
         for node in NODES {
             let folder = tempfile::tempdir().unwrap();
-            let options = HostOptions { sets_per_level: 1, replica: replica(node), ..HostOptions::new(node) };
+            let options = HostOptions {
+                cluster: Some(CLUSTER),
+                sets_per_level: 1,
+                replica: replica.clone(),
+                ..HostOptions::new(node)
+            };
             let disk = Arc::new(RealDisk);
             let host = Host::open(disk, folder.path(), options, network.endpoint(node)).await.unwrap();
             let handler = host.clone();

@@ -14,6 +14,7 @@ use crate::options::ReplicaOptions;
 use crate::raft::{Entry, Types, log_id, vote};
 use crate::replica::{Identity, Replica};
 use crate::transport::{Answer, Transport};
+use crate::tests::CLUSTER;
 
 const ME: ReplicaId = ReplicaId(2);
 
@@ -28,7 +29,7 @@ impl Transport for Promises {
 }
 
 async fn start() -> Replica {
-    let identity = Identity { set: SetId { level: Level::Volatile, number: 0 }, replica: ME, node: NodeId(2) };
+    let identity = Identity { cluster: CLUSTER, set: SetId { level: Level::Volatile, number: 0 }, replica: ME, node: NodeId(2) };
     let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
     Replica::start(identity, ReplicaOptions::default(), log, store, Arc::new(Promises)).await.unwrap()
 }
@@ -45,7 +46,7 @@ async fn feed(replica: &Replica, entry: Option<u64>) {
             .collect(),
         leader_commit: None,
     };
-    let request = Envelope { to: Some(ME), request: Request::Append(append) };
+    let request = Envelope { cluster: CLUSTER, to: Some(ME), request: Request::Append(append) };
     let answer = Response::decode(replica.receive(request.encode()).await).unwrap();
     assert!(matches!(answer, Response::Append(_)), "{answer:?}");
 }
@@ -86,7 +87,7 @@ async fn a_state_that_starts_over_again_and_again_is_no_way_in() {
     let feeding = task::spawn(async move {
         for transfer in 0.. {
             let piece = Request::SnapshotChunk { transfer, number: 0, chunk: chunk.clone() };
-            let request = Envelope { to: Some(ME), request: piece };
+            let request = Envelope { cluster: CLUSTER, to: Some(ME), request: piece };
             let answer = Response::decode(fed.receive(request.encode()).await).unwrap();
             assert!(matches!(answer, Response::Done), "{answer:?}");
             time::sleep(Duration::from_secs(10)).await;

@@ -14,6 +14,7 @@ use crate::options::ReplicaOptions;
 use crate::partition::Partition;
 use crate::replica::{Identity, Replica};
 use crate::standing::Role;
+use crate::tests::CLUSTER;
 
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 
@@ -31,7 +32,7 @@ async fn put(replica: &Replica, value: &str) {
 async fn founded(network: &InProcessNetwork, count: u64) -> Vec<Replica> {
     let mut replicas = Vec::new();
     for id in 1..=count {
-        let identity = Identity { set: SET, replica: ReplicaId(id), node: NodeId(id) };
+        let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(id), node: NodeId(id) };
         let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
         let transport = network.endpoint(NodeId(id));
         let replica = Replica::start(identity, ReplicaOptions::default(), log, store, transport).await.unwrap();

@@ -23,6 +23,7 @@ use crate::progress::Progress;
 use crate::raft::{Entry, Member, Membership, SnapshotMeta, Vote, log_id, vote};
 use crate::replica::{Identity, Replica, Status};
 use crate::state_machine::{Position, StateMachine};
+use crate::tests::CLUSTER;
 
 const SET: SetId = SetId { level: Level::Persisted, number: 0 };
 const ME: ReplicaId = ReplicaId(2);
@@ -57,7 +58,7 @@ async fn state() -> (Vec<Bytes>, SnapshotMeta) {
 }
 
 async fn start(log: Arc<dyn NodeLog>, store: Arc<dyn StateStore>) -> mainstay_core::Result<Replica> {
-    let identity = Identity { set: SET, replica: ME, node: NodeId(ME.0) };
+    let identity = Identity { cluster: CLUSTER, set: SET, replica: ME, node: NodeId(ME.0) };
     let transport = InProcessNetwork::new().endpoint(NodeId(ME.0));
     Replica::start(identity, ReplicaOptions::default(), log, store, transport).await
 }
@@ -72,7 +73,7 @@ async fn open(disk: &SimDisk) -> mainstay_core::Result<Replica> {
 }
 
 async fn ask(replica: &Replica, request: Request) -> Response {
-    let request = Envelope { to: Some(ME), request }.encode();
+    let request = Envelope { cluster: CLUSTER, to: Some(ME), request }.encode();
     let answer = time::timeout(Duration::from_secs(60), replica.receive(request)).await;
     Response::decode(answer.expect("an answer")).unwrap()
 }

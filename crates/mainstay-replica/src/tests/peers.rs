@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Epoch, Level, NodeId, ReplicaId, SetId};
+use mainstay_core::{ClusterId, Epoch, Level, NodeId, ReplicaId, SetId};
 use mainstay_store::log::MemoryLog;
 use mainstay_store::state::{MemoryStore, WriteBatch};
 use openraft::EntryPayload;
@@ -19,6 +19,7 @@ use crate::message::{Envelope, Request, Response};
 use crate::options::ReplicaOptions;
 use crate::raft::{Command, Entry, LogId, Member, Membership, SnapshotMeta, StoredMembership, Vote, log_id, vote};
 use crate::replica::{Identity, Replica};
+use crate::tests::CLUSTER;
 
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 const ME: ReplicaId = ReplicaId(1);
@@ -94,7 +95,13 @@ impl Peer {
                 Request::SnapshotChunk { transfer: 1, number, chunk: self.chunk() }
             }
             6 => Request::SnapshotEnd { transfer: 1, chunks: self.number(), vote: self.vote(), meta: self.meta() },
-            _ => Request::Join { replica: ReplicaId(self.number()), node: NodeId(self.number()) },
+            _ => {
+                let mut timing = ReplicaOptions::default().timing;
+                if self.0.random_bool(0.2) {
+                    timing.heartbeat = Duration::from_nanos(self.number());
+                }
+                Request::Join { replica: ReplicaId(self.number()), node: NodeId(self.number()), timing }
+            }
         }
     }
 
@@ -111,7 +118,7 @@ impl Peer {
     }
 
     fn response(&mut self) -> Response {
-        match self.0.random_range(0..10) {
+        match self.0.random_range(0..11) {
             0 => Response::Append(AppendEntriesResponse::Success),
             1 => Response::Append(AppendEntriesResponse::PartialSuccess(self.optional_log_id())),
             2 => Response::Append(AppendEntriesResponse::Conflict),
@@ -119,8 +126,9 @@ impl Peer {
             4 => Response::Vote(VoteResponse::new(self.vote(), self.optional_log_id(), self.0.random())),
             5 => Response::Done,
             6 => Response::Snapshot(self.vote()),
-            7 => Response::WrongReplica,
+            7 => Response::WrongReplica(ReplicaId(self.number())),
             8 => Response::NotPrimary(self.0.random::<bool>().then(|| NodeId(self.number()))),
+            9 => Response::Refused("why".to_owned()),
             _ => Response::Failed("why".to_owned()),
         }
     }
@@ -147,7 +155,7 @@ impl Peer {
 }
 
 async fn founded() -> Replica {
-    let identity = Identity { set: SET, replica: ME, node: NodeId(1) };
+    let identity = Identity { cluster: CLUSTER, set: SET, replica: ME, node: NodeId(1) };
     let transport = InProcessNetwork::new().endpoint(NodeId(1));
     let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
     let replica = Replica::start(identity, ReplicaOptions::default(), log, store, transport).await.unwrap();
@@ -162,7 +170,9 @@ async fn whatever_a_peer_sends_is_answered() {
         let mut peer = Peer(StdRng::seed_from_u64(seed));
         let replica = founded().await;
         for number in 0..60 {
-            let request = Envelope { to: peer.0.random_bool(0.9).then_some(ME), request: peer.request() }.encode();
+            let cluster = if peer.0.random_bool(0.95) { CLUSTER } else { ClusterId(peer.0.random()) };
+            let to = peer.0.random_bool(0.9).then_some(ME);
+            let request = Envelope { cluster, to, request: peer.request() }.encode();
             let request = if peer.0.random() { request } else { peer.damaged(request) };
             match Envelope::decode(request.clone()) {
                 Ok(_) => taken += 1,
@@ -185,7 +195,7 @@ async fn whatever_a_peer_sends_is_answered() {
 fn messages_are_read_as_they_were_written_or_refused() {
     let mut peer = Peer(StdRng::seed_from_u64(1));
     for _ in 0..3_000 {
-        let request = Envelope { to: Some(ME), request: peer.request() }.encode();
+        let request = Envelope { cluster: CLUSTER, to: Some(ME), request: peer.request() }.encode();
         assert_eq!(Envelope::decode(request.clone()).unwrap().encode(), request);
         for len in 0..request.len() {
             assert!(Envelope::decode(request.slice(..len)).is_err(), "cut off at {len}");

@@ -18,11 +18,12 @@ use crate::raft::{SnapshotMeta, Vote, log_id, vote};
 use crate::replica::{Identity, Replica};
 use crate::standing::Role;
 use crate::state_machine::Position;
+use crate::tests::CLUSTER;
 
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 
 async fn start(id: u64, store: Arc<dyn StateStore>) -> Replica {
-    let identity = Identity { set: SET, replica: ReplicaId(id), node: NodeId(id) };
+    let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(id), node: NodeId(id) };
     let transport = InProcessNetwork::new().endpoint(NodeId(id));
     Replica::start(identity, ReplicaOptions::default(), Arc::new(MemoryLog::new()), store, transport).await.unwrap()
 }
@@ -47,7 +48,7 @@ async fn sent() -> (Vec<Bytes>, SnapshotMeta) {
 }
 
 async fn ask(replica: &Replica, request: Request) -> Response {
-    let envelope = Envelope { to: Some(ReplicaId(2)), request };
+    let envelope = Envelope { cluster: CLUSTER, to: Some(ReplicaId(2)), request };
     Response::decode(replica.receive(envelope.encode()).await).unwrap()
 }
 

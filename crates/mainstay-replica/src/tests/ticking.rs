@@ -14,6 +14,7 @@ use crate::in_process::InProcessNetwork;
 use crate::options::ReplicaOptions;
 use crate::replica::{Identity, Replica};
 use crate::runtime::ReplicaRuntime;
+use crate::tests::CLUSTER;
 
 /// Far more than the body takes, for a test that would otherwise never end.
 const REAL_TIME_MAX: Duration = Duration::from_secs(60);
@@ -44,7 +45,7 @@ async fn a_moment_is_not_made_a_thousand_times_as_long() {
 async fn switch_ticks(seed: u64) {
     random::seed_thread(seed);
     let identity =
-        Identity { set: SetId { level: Level::Volatile, number: 0 }, replica: ReplicaId(1), node: NodeId(1) };
+        Identity { cluster: CLUSTER, set: SetId { level: Level::Volatile, number: 0 }, replica: ReplicaId(1), node: NodeId(1) };
     let mut options = ReplicaOptions::default();
     // Openraft ticks every 13 ms then.
     options.timing.heartbeat = Duration::from_millis(64);

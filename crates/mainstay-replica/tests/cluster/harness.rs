@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Level, NodeId, PartitionId, ReplicaId, SetId};
+use mainstay_core::{ClusterId, Level, NodeId, PartitionId, ReplicaId, SetId};
 use mainstay_replica::{Identity, InProcessNetwork, Partition, Replica, ReplicaOptions, Role, Transport};
 use mainstay_store::log::{MemoryLog, NodeLog};
 use mainstay_store::state::{MemoryStore, StateStore};
 
+pub(crate) const CLUSTER: ClusterId = ClusterId(0xc1);
 pub(crate) const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 
 pub(crate) struct Cluster {
@@ -66,7 +67,7 @@ impl Cluster {
         store: Arc<dyn StateStore>,
         transport: Arc<dyn Transport>,
     ) {
-        let identity = Identity { set: SET, replica, node };
+        let identity = Identity { cluster: CLUSTER, set: SET, replica, node };
         let scope = Scope::new();
         let starting = Replica::start(identity, self.options.clone(), log.clone(), store.clone(), transport);
         let replica = scope.enter(starting).await.unwrap();

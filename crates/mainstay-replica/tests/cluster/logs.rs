@@ -7,7 +7,7 @@ use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::log::{Driver, GroupId, LogBatch, LogOptions, MemoryLog, NodeLog as _, SegmentLog, SyncDelay};
 use mainstay_store::state::{MemoryStore, StateStore};
 
-use crate::harness::{Cluster, SET, contents, partition, put};
+use crate::harness::{CLUSTER, SET, Cluster, contents, partition, put};
 
 #[tokio::test(start_paused = true)]
 async fn a_crowd_of_the_largest_commits_does_not_stop_the_replica() {
@@ -44,7 +44,7 @@ async fn damage_that_keeps_a_replica_from_starting_is_named() {
         let mut batch = LogBatch::new();
         batch.hard_state(GroupId(u64::from(SET.number)), state.into());
         log.submit(batch, Box::new(drop)).unwrap();
-        let identity = Identity { set: SET, replica: ReplicaId(1), node: NodeId(1) };
+        let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(1), node: NodeId(1) };
         let network = InProcessNetwork::new().endpoint(NodeId(1));
         let options = ReplicaOptions::default();
         let started = Replica::start(identity, options, Arc::new(log), Arc::new(MemoryStore::new()), network).await;
@@ -70,7 +70,7 @@ async fn a_state_and_a_log_that_do_not_join_are_refused() {
     }
     let member = cluster.kill(NodeId(1));
 
-    let identity = Identity { set: SET, replica: ReplicaId(1), node: NodeId(1) };
+    let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(1), node: NodeId(1) };
     let network = InProcessNetwork::new();
     let start = |log, store| Replica::start(identity, options.clone(), log, store, network.endpoint(NodeId(1)));
     let empty: Arc<dyn StateStore> = Arc::new(MemoryStore::new());

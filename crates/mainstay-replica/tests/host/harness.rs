@@ -33,7 +33,7 @@ pub(crate) struct Process {
 /// Nodes with disks of their own on one network.
 #[derive(Default)]
 pub(crate) struct Nodes {
-    network: InProcessNetwork,
+    pub network: InProcessNetwork,
 }
 
 impl Nodes {

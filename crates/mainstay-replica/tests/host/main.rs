@@ -4,5 +4,6 @@
 mod harness;
 
 mod following;
+mod identities;
 mod opening;
 mod operations;

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Epoch, ErrorKind, Level, NodeId, PartitionId, ReplicaId, SetId};
+use mainstay_core::{Epoch, ErrorKind, Level, NodeId, PartitionId, SetId};
 use mainstay_replica::{HostOptions, Role, SETS_PER_LEVEL};
 use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::disk::{Disk as _, OpenMode};
@@ -139,8 +139,8 @@ async fn a_folder_is_opened_only_by_its_node_and_by_one_process() {
     disk.set_byte(&identity, 8, 9).unwrap();
     let version = nodes.open(&disk, options(1)).await.err().unwrap();
     assert_eq!(version.kind(), ErrorKind::UnknownVersion, "{version}");
-    disk.set_byte(&identity, 8, 1).unwrap();
-    for offset in [0, 9, 17, 19, 22] {
+    disk.set_byte(&identity, 8, 2).unwrap();
+    for offset in [0, 9, 17, 19, 35, 99, 100] {
         disk.flip_bit(&identity, offset, 3).unwrap();
         let damaged = nodes.open(&disk, options(1)).await.err().unwrap();
         assert_eq!(damaged.kind(), ErrorKind::Corrupt, "byte {offset}: {damaged}");
@@ -308,7 +308,8 @@ async fn a_state_file_that_is_missing_while_the_log_is_whole_is_made_anew() {
 
 #[tokio::test(start_paused = true)]
 async fn a_folder_whose_log_is_gone_is_refused() {
-    for (checkpointed, folder_stays) in [(true, true), (true, false), (false, true), (false, false)] {
+    let cases = [(true, true), (true, false), (false, true), (false, false)];
+    for ((checkpointed, folder_stays), states_stay) in cases.into_iter().flat_map(|case| [(case, true), (case, false)]) {
         let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
         let process = founded(&nodes, &disk, options(1)).await;
         let partition = process.host.partition(Level::Persisted, PartitionId(0));
@@ -324,6 +325,10 @@ async fn a_folder_whose_log_is_gone_is_refused() {
         }
         if !folder_stays {
             disk.lose_dir(&log);
+        }
+        if !states_stay {
+            // What is left is a name: the replicas must not come back under it without their memory.
+            disk.lose_dir(&Path::new(FOLDER).join("state"));
         }
         let before = disk.list(Path::new(FOLDER)).unwrap();
         for _ in 0..2 {
@@ -397,9 +402,10 @@ async fn three_hosts_become_one_system_and_outlive_restarts() {
     let few = |node| HostOptions { sets_per_level: 2, ..options(node) };
     let all: Vec<NodeId> = (1..=3).map(NodeId).collect();
     let first = founded(&nodes, &disks[0], few(1)).await;
+    let cluster = Some(first.host.cluster());
     let mut others = Vec::new();
     for node in 2..=3 {
-        let process = nodes.open(&disks[node - 1], few(node as u64)).await.unwrap();
+        let process = nodes.open(&disks[node - 1], HostOptions { cluster, ..few(node as u64) }).await.unwrap();
         process.host.join(&all).await.unwrap();
         others.push(process);
     }
@@ -412,6 +418,7 @@ async fn three_hosts_become_one_system_and_outlive_restarts() {
     let volatile = SetId { level: Level::Volatile, number: 0 };
     let persisted = SetId { level: Level::Persisted, number: 0 };
     let before = first.host.replica(volatile).unwrap().status().identity.replica;
+    let persisted_before = first.host.replica(persisted).unwrap().status().identity.replica;
     nodes.kill(first, &disks[0]);
     for level in [Level::Persisted, Level::Volatile] {
         for id in 0..4 {
@@ -427,7 +434,8 @@ async fn three_hosts_become_one_system_and_outlive_restarts() {
     assert_eq!(members.voters.get(&members.identity.replica), Some(&NodeId(1)));
     assert!(!members.voters.contains_key(&before) && members.voters.len() == 3, "{members:?}");
     let members = first.host.replica(persisted).unwrap().status();
-    assert_eq!(members.voters.get(&ReplicaId(1)), Some(&NodeId(1)), "a persisted one stays who it is");
+    assert_eq!(members.identity.replica, persisted_before, "a persisted one stays who it is");
+    assert_eq!(members.voters.get(&persisted_before), Some(&NodeId(1)));
     // With the second gone, the first is needed for a quorum.
     nodes.kill(second, &disks[1]);
     for level in [Level::Persisted, Level::Volatile] {

@@ -7,6 +7,7 @@ use mainstay::partition::SimDisk;
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
 use mainstay::{NodeId, PartitionId, SetId};
+use mainstay_core::ClusterId;
 use mainstay_core::task::{self, Scope};
 use mainstay_core::time::{self, Duration};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
@@ -15,6 +16,7 @@ use mainstay_store::log::{Driver, SyncDelay};
 
 use crate::lives::{Alive, Lives, lives};
 
+const CLUSTER: ClusterId = ClusterId(1);
 const SET: SetId = SetId { level: Level::Persisted, number: 0 };
 const PARTITION: PartitionId = PartitionId(0);
 
@@ -116,7 +118,7 @@ struct Process {
 impl Process {
     async fn start(network: &InProcessNetwork, number: u64) -> Self {
         let node = NodeId(number);
-        let mut options = HostOptions { sets_per_level: 1, ..HostOptions::new(node) };
+        let mut options = HostOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..HostOptions::new(node) };
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;

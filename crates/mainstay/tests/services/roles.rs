@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 use mainstay::partition::SimDisk;
 use mainstay::prelude::*;
 use mainstay::{NodeId, PartitionId, ReplicaId, SetId};
+use mainstay_core::ClusterId;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
 use mainstay_runtime::{Directory, ServiceType, Services, Serving};
 use mainstay_store::log::{Driver, SyncDelay};
 
+const CLUSTER: ClusterId = ClusterId(1);
 const SET: SetId = SetId { level: Level::Persisted, number: 0 };
 const PARTITION: PartitionId = PartitionId(0);
 
@@ -87,7 +89,7 @@ struct Process {
 impl Process {
     async fn start(network: &InProcessNetwork, number: u64) -> Self {
         let node = NodeId(number);
-        let mut options = HostOptions { sets_per_level: 1, ..HostOptions::new(node) };
+        let mut options = HostOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..HostOptions::new(node) };
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mainstay::partition::SimDisk;
 use mainstay::prelude::*;
 use mainstay::{NodeId, PartitionId, SetId};
+use mainstay_core::ClusterId;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Role};
@@ -14,6 +15,7 @@ use mainstay_store::log::{Driver, SyncDelay};
 
 use super::{Said, SpeakerActor, SpeakerRef, heard};
 
+const CLUSTER: ClusterId = ClusterId(1);
 const SET: SetId = SetId { level: Level::Persisted, number: 0 };
 
 /// A process with a directory of its own, as `mainstay-node` puts it together.
@@ -26,7 +28,7 @@ struct Process {
 impl Process {
     async fn start(network: &InProcessNetwork, number: u64) -> Self {
         let node = NodeId(number);
-        let mut options = HostOptions { sets_per_level: 1, ..HostOptions::new(node) };
+        let mut options = HostOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..HostOptions::new(node) };
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;

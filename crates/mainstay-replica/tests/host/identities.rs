@@ -1,0 +1,162 @@
+use std::path::Path;
+
+use mainstay_core::time::{self, Duration};
+use mainstay_core::{ClusterId, ErrorKind, Level, NodeId, PartitionId, ReplicaId, SetId};
+use mainstay_replica::{HostOptions, Replica, Role};
+use mainstay_store::disk::sim::SimDisk;
+use mainstay_store::disk::{Disk as _, OpenMode};
+
+use crate::harness::{FOLDER, Nodes, Process, at_primary, founded, get, options, primaries, put};
+
+const PERSISTED: SetId = SetId { level: Level::Persisted, number: 0 };
+
+fn few(node: u64, cluster: Option<ClusterId>) -> HostOptions {
+    HostOptions { cluster, sets_per_level: 1, ..options(node) }
+}
+
+fn replica(process: &Process) -> &Replica {
+    process.host.replica(PERSISTED).unwrap()
+}
+
+async fn joined(nodes: &Nodes, disk: &SimDisk, node: u64, cluster: ClusterId) -> Process {
+    let process = nodes.open(disk, few(node, Some(cluster))).await.unwrap();
+    process.host.join(&[1, 2, 3].map(NodeId)).await.unwrap();
+    process
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_emptied_folder_elects_nobody_who_lacks_what_was_acknowledged() {
+    let nodes = Nodes::default();
+    let disks = [SimDisk::new(1), SimDisk::new(2), SimDisk::new(3)];
+    let a = founded(&nodes, &disks[0], few(1, None)).await;
+    let cluster = a.host.cluster();
+    let b = joined(&nodes, &disks[1], 2, cluster).await;
+    let c = joined(&nodes, &disks[2], 3, cluster).await;
+    let partition = a.host.partition(Level::Persisted, PartitionId(0));
+    put(&partition, "k", "1").await.unwrap();
+
+    // The third is cut off, and what is acknowledged then is on the first and the second alone.
+    for node in [1, 2].map(NodeId) {
+        nodes.network.cut(node, NodeId(3));
+        nodes.network.cut(NodeId(3), node);
+    }
+    put(&partition, "k", "2").await.unwrap();
+    let lost = replica(&b).status().identity.replica;
+    nodes.kill(b, &disks[1]);
+    let empty = SimDisk::new(22);
+    let b = nodes.open(&empty, few(2, Some(cluster))).await.unwrap();
+    let new = replica(&b).status().identity.replica;
+    assert_ne!(new, lost, "an empty folder is a new replica");
+    nodes.kill(a, &disks[0]);
+    nodes.network.heal();
+
+    // Of the three that vote one is dead, one is gone for good, and one lacks the last commit.
+    let until = time::now() + Duration::from_secs(120);
+    while time::now() < until {
+        for process in [&b, &c] {
+            let standing = replica(process).standing();
+            assert_eq!(standing.role, Role::Secondary, "elected without a quorum: {:?}", replica(process).status());
+        }
+        time::sleep(Duration::from_millis(10)).await;
+    }
+
+    // The first comes back, and the new one is taken in for the one that was lost.
+    let a = nodes.open(&disks[0], few(1, None)).await.unwrap();
+    primaries(&[&a, &c]).await;
+    assert_eq!(get(&at_primary(&[&a, &c], Level::Persisted, 0).await, "k").as_deref(), Some("2"));
+    replica(&b).join(&[1, 3].map(NodeId)).await.unwrap();
+    let voters = replica(&b).status().voters;
+    assert_eq!((voters.len(), voters.get(&new)), (3, Some(&NodeId(2))), "{voters:?}");
+    assert!(!voters.contains_key(&lost), "{voters:?}");
+    nodes.kill(a, &disks[0]);
+    let partition = at_primary(&[&b, &c], Level::Persisted, 0).await;
+    assert_eq!(get(&partition, "k").as_deref(), Some("2"));
+    put(&partition, "k", "3").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_of_another_cluster_is_refused_by_name() {
+    let nodes = Nodes::default();
+    let first = founded(&nodes, &SimDisk::new(1), few(1, None)).await;
+    let stranger = nodes.open(&SimDisk::new(2), few(2, None)).await.unwrap();
+    assert_ne!(first.host.cluster(), stranger.host.cluster());
+    let before = replica(&first).status();
+    let refused = stranger.host.join(&[NodeId(1)]).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    let told = refused.to_string();
+    for name in [first.host.cluster().to_string(), stranger.host.cluster().to_string(), "node n1".to_owned()] {
+        assert!(told.contains(&name), "{told}");
+    }
+    assert_eq!(replica(&first).status(), before, "a stranger changes nothing");
+
+    let other = nodes.open(&SimDisk::new(3), few(3, Some(first.host.cluster()))).await.unwrap();
+    assert_eq!(other.host.cluster(), first.host.cluster());
+    replica(&other).join(&[NodeId(1)]).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_with_another_timing_is_refused_by_name() {
+    let nodes = Nodes::default();
+    let first = founded(&nodes, &SimDisk::new(1), few(1, None)).await;
+    let mut shorter = few(2, Some(first.host.cluster()));
+    shorter.replica.timing.election_timeout_max /= 2;
+    shorter.replica.timing.election_timeout_min /= 2;
+    let before = replica(&first).status();
+    let disk = SimDisk::new(2);
+    let second = nodes.open(&disk, shorter).await.unwrap();
+    let refused = second.host.join(&[NodeId(1)]).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    let told = refused.to_string();
+    for name in ["node n1", "node n2", "election_timeout_max: 1s", "election_timeout_max: 2s", "ReplicaOptions::timing"] {
+        assert!(told.contains(name), "{name} in {told}");
+    }
+    assert_eq!(replica(&first).status(), before);
+    nodes.stop(second).await;
+    let second = nodes.open(&disk, few(2, None)).await.unwrap();
+    second.host.join(&[NodeId(1)]).await.unwrap();
+}
+
+/// The identity of node 1 with one set per level, as version 1 wrote it.
+const OLD: [u8; 23] = *b"MAINSTAY\x01\x01\0\0\0\0\0\0\0\x01\0\x61\x41\x50\x60";
+
+fn write_old_identity(disk: &SimDisk) {
+    let folder = Path::new(FOLDER);
+    disk.create_dir_all(folder).unwrap();
+    let file = disk.open(&folder.join("identity"), OpenMode::Either).unwrap();
+    file.set_len(0).unwrap();
+    file.write_all_at(&OLD, 0).unwrap();
+    file.sync().unwrap();
+    disk.sync_dir(folder).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_from_before_clusters_opens_with_all_that_it_holds() {
+    let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
+    write_old_identity(&disk);
+    let process = founded(&nodes, &disk, few(1, None)).await;
+    let before = process.host.cluster();
+    // What its log and states name it.
+    assert_eq!(replica(&process).status().identity.replica, ReplicaId(1));
+    put(&process.host.partition(Level::Persisted, PartitionId(0)), "k", "1").await.unwrap();
+    nodes.stop(process).await;
+    // That is what the build before has left.
+    write_old_identity(&disk);
+
+    let refused = nodes.open(&disk, few(1, Some(before))).await.err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
+    let process = founded(&nodes, &disk, few(1, None)).await;
+    let cluster = process.host.cluster();
+    assert_ne!(cluster, before, "nothing tells that it is the same");
+    let partition = process.host.partition(Level::Persisted, PartitionId(0));
+    assert_eq!(get(&partition, "k").as_deref(), Some("1"));
+    put(&partition, "k", "2").await.unwrap();
+    drop(partition);
+    nodes.kill(process, &disk);
+
+    // It stays that cluster, and grows like any other.
+    let process = founded(&nodes, &disk, few(1, Some(cluster))).await;
+    let second = joined(&nodes, &SimDisk::new(2), 2, cluster).await;
+    let voters = replica(&second).status().voters;
+    assert_eq!((voters.len(), voters.get(&ReplicaId(1))), (2, Some(&NodeId(1))), "{voters:?}");
+    assert_eq!(get(&at_primary(&[&process, &second], Level::Persisted, 0).await, "k").as_deref(), Some("2"));
+}
