@@ -73,7 +73,8 @@ impl HostIdentity {
             )));
         }
         let replicas = (0..wanted.sets_per_level).map(|_| ReplicaId(random::rng().next_u64())).collect();
-        let new = Self { cluster: wanted.cluster.unwrap_or_else(new_cluster), node: wanted.node, replicas, has_log: false };
+        let new =
+            Self { cluster: wanted.cluster.unwrap_or_else(new_cluster), node: wanted.node, replicas, has_log: false };
         new.create(disk, folder).map_err(|error| folder_error(&path, error))?;
         Ok(new)
     }
@@ -198,7 +199,7 @@ enum Unreadable {
 
 fn new_cluster() -> ClusterId {
     let mut rng = random::rng();
-    ClusterId(u128::from(rng.next_u64()) << 64 | u128::from(rng.next_u64()))
+    ClusterId((u128::from(rng.next_u64()) << 64) | u128::from(rng.next_u64()))
 }
 
 #[cfg(test)]
@@ -285,7 +286,11 @@ mod tests {
         let disk = SimDisk::new(1);
         let whole = open(&disk, None).unwrap().encode();
         for len in 0..whole.len() {
-            assert_eq!(open(&disk_with(&whole[..len]), None).unwrap_err().kind(), ErrorKind::Corrupt, "cut off at {len}");
+            assert_eq!(
+                open(&disk_with(&whole[..len]), None).unwrap_err().kind(),
+                ErrorKind::Corrupt,
+                "cut off at {len}"
+            );
         }
         for at in 0..whole.len() {
             let mut damaged = whole.to_vec();

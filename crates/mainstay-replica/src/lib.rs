@@ -37,6 +37,7 @@ mod state_machine;
 
 mod admission;
 mod in_process;
+mod lost_voters;
 mod message;
 mod network;
 mod receiver;

@@ -136,7 +136,9 @@ impl Replica {
                     }
                 }
                 Some(Response::Refused(why)) => {
-                    return Err(Error::invalid(format!("node {to} does not take replica {replica} into set {set}: {why}")));
+                    return Err(Error::invalid(format!(
+                        "node {to} does not take replica {replica} into set {set}: {why}"
+                    )));
                 }
                 _ => {}
             }
@@ -324,6 +326,29 @@ impl Replica {
         if !staying.is_empty() && !staying.contains(&self.inner.identity.replica) {
             return Err(self.leave_to(staying).await);
         }
+        self.outlive_others().await?;
+        self.write_members(change).await
+    }
+
+    /// Makes this replica the only voter of a volatile set of which all others are gone for good. Before any other change: one that
+    /// took a living voter in would need the votes of those who are gone.
+    async fn outlive_others(&self) -> Result<()> {
+        if !self.inner.lost.is_last_of_several() {
+            return Ok(());
+        }
+        let Identity { set, replica, node, .. } = self.inner.identity;
+        tracing::warn!(
+            %set, %replica, %node,
+            "all other voters of a volatile set are gone: it goes on with what this replica has, and what they alone had is lost"
+        );
+        self.write_members(ChangeMembers::ReplaceAllVoters(BTreeSet::from([replica.0]))).await?;
+        Err(Error::new(
+            ErrorKind::Retry,
+            format!("replica {replica} has just become the only voter of set {set}: retry"),
+        ))
+    }
+
+    async fn write_members(&self, change: ChangeMembers<u64, Member>) -> Result<()> {
         let before = self.membership_id().await?;
         match self.inner.raft.change_membership(change, false).await {
             Ok(_) => Ok(()),

@@ -15,6 +15,7 @@ use openraft::{RaftNetworkFactory, RaftNetworkV2};
 use rand::Rng as _;
 
 use crate::activity::Upkeep;
+use crate::lost_voters::LostVoters;
 use crate::message::{Envelope, Request, Response};
 use crate::raft::{Member, Types, Vote};
 use crate::repeat::{Patience, repeat};
@@ -42,6 +43,7 @@ pub(crate) struct Network {
     pub cluster: ClusterId,
     pub set: SetId,
     pub retention: Arc<Retention>,
+    pub lost: Arc<LostVoters>,
     pub upkeep: Arc<Upkeep>,
 }
 
@@ -76,11 +78,18 @@ impl Peer {
     async fn exchange(&self, request: Request, limit: time::Duration) -> Result<Response> {
         let request = self.envelope(request);
         let answer = self.network.transport.call(self.node, self.network.set, request);
-        Response::decode(time::timeout(limit, answer).await.map_err(|_| self.no_answer())??)
+        let response = Response::decode(time::timeout(limit, answer).await.map_err(|_| self.no_answer())??)?;
+        self.network.lost.heard(self.replica, &response);
+        Ok(response)
     }
 
     fn envelope(&self, request: Request) -> Bytes {
         Envelope { cluster: self.network.cluster, to: Some(self.replica), request }.encode()
+    }
+
+    /// True if the replica is gone for good and so are all others: who is left goes on without them.
+    fn is_answered_for(&self, response: &Response) -> bool {
+        matches!(response, Response::WrongReplica(_)) && self.network.lost.is_answered_for(self.replica)
     }
 
     fn no_answer(&self) -> Error {
@@ -95,7 +104,9 @@ impl Peer {
         let set = network.set;
         RPCError::Unreachable(Unreachable::from_string(match response {
             Response::WrongReplica(here) => {
-                format!("node {node} has lost replica {replica} of set {set} and has {here} now: it joins as a new member")
+                format!(
+                    "node {node} has lost replica {replica} of set {set} and has {here} now: it joins as a new member"
+                )
             }
             Response::Refused(why) => format!("node {node} refuses requests for replica {replica} of set {set}: {why}"),
             other => format!("replica {replica} on node {node} answered {other:?}"),
@@ -152,6 +163,7 @@ impl Peer {
                     sending.answered();
                     self.network.upkeep.copied(bytes);
                 }
+                gone if self.is_answered_for(&gone) => return Ok(vote),
                 other => return Err(self.unexpected(&other).into()),
             }
         }
@@ -184,6 +196,7 @@ impl RaftNetworkV2<Types> for Peer {
                 Err(self.unexpected(&Response::Append(AppendEntriesResponse::Conflict)))
             }
             Response::Append(response) => Ok(response),
+            gone if self.is_answered_for(&gone) => Ok(AppendEntriesResponse::Success),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -204,8 +217,10 @@ impl RaftNetworkV2<Types> for Peer {
         request: VoteRequest<Types>,
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        let granted = VoteResponse::new(request.vote, request.last_log_id, true);
         match self.call(Request::Vote(request), option.hard_ttl()).await? {
             Response::Vote(response) => Ok(response),
+            gone if self.is_answered_for(&gone) => Ok(granted),
             other => Err(self.unexpected(&other)),
         }
     }
@@ -215,8 +230,10 @@ impl RaftNetworkV2<Types> for Peer {
         request: VoteRequest<Types>,
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
+        let granted = VoteResponse::new(request.vote, request.last_log_id, true);
         match self.call(Request::PreVote(request), option.hard_ttl()).await? {
             Response::Vote(response) => Ok(response),
+            gone if self.is_answered_for(&gone) => Ok(granted),
             other => Err(self.unexpected(&other)),
         }
     }

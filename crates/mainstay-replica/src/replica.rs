@@ -3,7 +3,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mainstay_core::{ClusterId, Error, ErrorKind, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId, task, time};
+use mainstay_core::{
+    ClusterId, Error, ErrorKind, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId, task, time,
+};
 use mainstay_store::log::NodeLog;
 use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
@@ -15,6 +17,7 @@ use crate::claim::Claims;
 use crate::committer::{Answering, Commit, Committer, stopped};
 use crate::growth::Growth;
 use crate::log_storage::LogStorage;
+use crate::lost_voters::LostVoters;
 use crate::members::MemberChanges;
 use crate::message::{Envelope, Request, Response};
 use crate::network::Network;
@@ -80,6 +83,7 @@ pub(crate) struct Inner {
     pub(crate) keeper: Arc<Keeper>,
     pub(crate) growth: Arc<Growth>,
     retention: Arc<Retention>,
+    pub(crate) lost: Arc<LostVoters>,
     upkeep: Arc<Upkeep>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) receiver: Receiver,
@@ -170,11 +174,13 @@ impl Replica {
         let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;
         let upkeep = Arc::new(Upkeep::default());
         let retention = Arc::new(Retention::new(options.timing.election_timeout_max * SILENT_ELECTIONS_MAX));
+        let lost = Arc::new(LostVoters::new(identity.set, identity.replica));
         let network = Network {
             transport: transport.clone(),
             cluster: identity.cluster,
             set: identity.set,
             retention: retention.clone(),
+            lost: lost.clone(),
             upkeep: upkeep.clone(),
         };
         let config = raft_config(identity.set, &options)?;
@@ -184,6 +190,7 @@ impl Replica {
             bundle.gather(Raft::new(id, Arc::new(config), network, log_storage.clone(), state_machine)).await.map_err(
                 |error| Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error),
             )?;
+        lost.follow(&raft);
         let committer = Arc::new(Committer::new(identity.set, options.commit.clone(), bundle.clone()));
         let answering = Arc::new(Answering(committer.clone()));
         raft.set_metrics_recorder(Some(answering)).await.map_err(|error| stopped(identity.set, &error.to_string()))?;
@@ -209,6 +216,7 @@ impl Replica {
             keeper,
             growth,
             retention,
+            lost,
             upkeep,
             transport,
             receiver,

@@ -50,7 +50,9 @@ impl Reader {
             MESSAGE_VERSION => Ok(reader),
             other => Err(Error::new(
                 ErrorKind::UnknownVersion,
-                format!("{what} has format version {other}, this build speaks {MESSAGE_VERSION}: run builds that speak the same"),
+                format!(
+                    "{what} has format version {other}, this build speaks {MESSAGE_VERSION}: run builds that speak the same"
+                ),
             )),
         }
     }

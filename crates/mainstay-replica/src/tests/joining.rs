@@ -13,8 +13,8 @@ use crate::message::{Envelope, Request, Response};
 use crate::options::ReplicaOptions;
 use crate::raft::{Entry, Types, log_id, vote};
 use crate::replica::{Identity, Replica};
-use crate::transport::{Answer, Transport};
 use crate::tests::CLUSTER;
+use crate::transport::{Answer, Transport};
 
 const ME: ReplicaId = ReplicaId(2);
 
@@ -29,7 +29,8 @@ impl Transport for Promises {
 }
 
 async fn start() -> Replica {
-    let identity = Identity { cluster: CLUSTER, set: SetId { level: Level::Volatile, number: 0 }, replica: ME, node: NodeId(2) };
+    let identity =
+        Identity { cluster: CLUSTER, set: SetId { level: Level::Volatile, number: 0 }, replica: ME, node: NodeId(2) };
     let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
     Replica::start(identity, ReplicaOptions::default(), log, store, Arc::new(Promises)).await.unwrap()
 }

@@ -80,7 +80,8 @@ async fn ask(replica: &Replica, request: Request) -> Response {
 
 async fn append(replica: &Replica, primary: Vote, prev: Option<Entry>, entries: Vec<Entry>) -> Response {
     let prev_log_id = prev.map(|entry| entry.log_id);
-    ask(replica, Request::Append(AppendEntriesRequest { vote: primary, prev_log_id, entries, leader_commit: None })).await
+    ask(replica, Request::Append(AppendEntriesRequest { vote: primary, prev_log_id, entries, leader_commit: None }))
+        .await
 }
 
 /// Entries up to (8, 150), of a primary that never committed the last fifty.
@@ -117,7 +118,8 @@ async fn a_log_that_ends_before_its_state_is_cut_at_the_state_whatever_its_terms
     for term in [6, 7, 8] {
         let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
         let replica = start(log.clone(), store.clone()).await.unwrap();
-        let entries = (0..=LOG_LAST).map(|index| entry(if index <= COMMON { term.min(7) } else { term }, index)).collect();
+        let entries =
+            (0..=LOG_LAST).map(|index| entry(if index <= COMMON { term.min(7) } else { term }, index)).collect();
         append(&replica, vote(8, 3, true), None, entries).await;
         replica.stop().await;
         // The state is there, and the log is not cut yet.
@@ -128,7 +130,11 @@ async fn a_log_that_ends_before_its_state_is_cut_at_the_state_whatever_its_terms
         for _ in 0..2 {
             let replica = start(log.clone(), store.clone()).await.unwrap();
             let Status { log_first, log_next, applied_next, .. } = replica.status();
-            assert_eq!((log_first, log_next, applied_next), (STATE_LAST + 1, STATE_LAST + 1, STATE_LAST + 1), "term {term}");
+            assert_eq!(
+                (log_first, log_next, applied_next),
+                (STATE_LAST + 1, STATE_LAST + 1, STATE_LAST + 1),
+                "term {term}"
+            );
             assert_eq!(log.group(GroupId(0)).first, STATE_LAST + 1, "it is cut in the log, too");
             let behind = replica.partition(PartitionId(1)).changes(SequenceNumber(0)).err().unwrap();
             assert_eq!(behind.kind(), ErrorKind::TooOld, "what was never committed is shown to nobody");

@@ -56,8 +56,7 @@ async fn what_is_not_for_this_replica_is_refused_by_name_and_changes_nothing() {
     let identity = Identity { cluster: CLUSTER, set: SET, replica: ME, node: NODE };
     let transport = InProcessNetwork::new().endpoint(NODE);
     let store = Arc::new(MemoryStore::new());
-    let replica =
-        Replica::start(identity, ReplicaOptions::default(), log.clone(), store, transport).await.unwrap();
+    let replica = Replica::start(identity, ReplicaOptions::default(), log.clone(), store, transport).await.unwrap();
     replica.found(&BTreeMap::from([(ME, NODE)])).await.unwrap();
     replica.watch().wait_for(|standing| standing.role == Role::Primary).await.unwrap();
     let before = (replica.status(), log.group(GroupId(0)));
@@ -83,7 +82,8 @@ async fn what_is_not_for_this_replica_is_refused_by_name_and_changes_nothing() {
         assert!(matches!(answer, Response::Refused(_)), "{what}: {answer:?}");
     }
     // As version 1 wrote it, which named no cluster.
-    let old = bytes::Bytes::from_static(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 7, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
+    let old =
+        bytes::Bytes::from_static(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 7, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
     let answer = Response::decode(replica.receive(old).await).unwrap();
     assert!(matches!(&answer, Response::Failed(why) if why.contains("format version 1")), "{answer:?}");
     assert_eq!((replica.status(), log.group(GroupId(0))), before);

@@ -44,8 +44,12 @@ async fn a_moment_is_not_made_a_thousand_times_as_long() {
 /// Switches the ticks of a replica off and on at every millisecond of their period.
 async fn switch_ticks(seed: u64) {
     random::seed_thread(seed);
-    let identity =
-        Identity { cluster: CLUSTER, set: SetId { level: Level::Volatile, number: 0 }, replica: ReplicaId(1), node: NodeId(1) };
+    let identity = Identity {
+        cluster: CLUSTER,
+        set: SetId { level: Level::Volatile, number: 0 },
+        replica: ReplicaId(1),
+        node: NodeId(1),
+    };
     let mut options = ReplicaOptions::default();
     // Openraft ticks every 13 ms then.
     options.timing.heartbeat = Duration::from_millis(64);

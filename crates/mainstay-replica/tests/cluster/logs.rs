@@ -7,7 +7,7 @@ use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::log::{Driver, GroupId, LogBatch, LogOptions, MemoryLog, NodeLog as _, SegmentLog, SyncDelay};
 use mainstay_store::state::{MemoryStore, StateStore};
 
-use crate::harness::{CLUSTER, SET, Cluster, contents, partition, put};
+use crate::harness::{CLUSTER, Cluster, SET, contents, partition, put};
 
 #[tokio::test(start_paused = true)]
 async fn a_crowd_of_the_largest_commits_does_not_stop_the_replica() {

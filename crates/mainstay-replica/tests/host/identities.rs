@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use mainstay_core::time::{self, Duration};
@@ -107,7 +108,8 @@ async fn a_node_with_another_timing_is_refused_by_name() {
     let refused = second.host.join(&[NodeId(1)]).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     let told = refused.to_string();
-    for name in ["node n1", "node n2", "election_timeout_max: 1s", "election_timeout_max: 2s", "ReplicaOptions::timing"] {
+    for name in ["node n1", "node n2", "election_timeout_max: 1s", "election_timeout_max: 2s", "ReplicaOptions::timing"]
+    {
         assert!(told.contains(name), "{name} in {told}");
     }
     assert_eq!(replica(&first).status(), before);
@@ -159,4 +161,78 @@ async fn a_folder_from_before_clusters_opens_with_all_that_it_holds() {
     let voters = replica(&second).status().voters;
     assert_eq!((voters.len(), voters.get(&ReplicaId(1))), (2, Some(&NodeId(1))), "{voters:?}");
     assert_eq!(get(&at_primary(&[&process, &second], Level::Persisted, 0).await, "k").as_deref(), Some("2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volatile_set_goes_on_with_the_last_of_its_replicas() {
+    let volatile = SetId { level: Level::Volatile, number: 0 };
+    let nodes = Nodes::default();
+    let disks = [SimDisk::new(1), SimDisk::new(2), SimDisk::new(3)];
+    let a = founded(&nodes, &disks[0], few(1, None)).await;
+    let cluster = a.host.cluster();
+    let b = joined(&nodes, &disks[1], 2, cluster).await;
+    let c = joined(&nodes, &disks[2], 3, cluster).await;
+    put(&at_primary(&[&a, &b, &c], Level::Volatile, 0).await, "k", "1").await.unwrap();
+    let epoch = a.host.replica(volatile).unwrap().standing().epoch;
+    let has = |process: &Process| process.host.replica(volatile).unwrap().status().applied_next;
+    while has(&a) != has(&b) || has(&a) != has(&c) {
+        time::sleep(Duration::from_millis(1)).await;
+    }
+
+    // Two restart before either has joined again: nothing is left of what they had in memory.
+    nodes.kill(b, &disks[1]);
+    nodes.kill(c, &disks[2]);
+    let b = nodes.open(&disks[1], few(2, None)).await.unwrap();
+    let c = nodes.open(&disks[2], few(3, None)).await.unwrap();
+    let all = [1, 2, 3].map(NodeId);
+    let joining = futures_util::future::join(b.host.join(&all), c.host.join(&all));
+    let (joined_b, joined_c) = time::timeout(Duration::from_secs(120), joining).await.expect("both join");
+    joined_b.unwrap();
+    joined_c.unwrap();
+
+    let partition = at_primary(&[&a, &b, &c], Level::Volatile, 0).await;
+    assert_eq!(get(&partition, "k").as_deref(), Some("1"), "the last one had it");
+    assert!(partition.check().unwrap() >= epoch, "epochs go on");
+    put(&partition, "k", "2").await.unwrap();
+    let voters = a.host.replica(volatile).unwrap().status().voters;
+    assert_eq!(voters.into_values().collect::<BTreeSet<_>>(), all.into_iter().collect());
+    // Any two of the three are a quorum again.
+    nodes.kill(a, &disks[0]);
+    let partition = at_primary(&[&b, &c], Level::Volatile, 0).await;
+    assert_eq!(get(&partition, "k").as_deref(), Some("2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_volatile_set_waits_as_long_as_a_second_voter_may_live() {
+    let volatile = SetId { level: Level::Volatile, number: 0 };
+    let nodes = Nodes::default();
+    let disks = [SimDisk::new(1), SimDisk::new(2), SimDisk::new(3)];
+    let a = founded(&nodes, &disks[0], few(1, None)).await;
+    let cluster = a.host.cluster();
+    let b = joined(&nodes, &disks[1], 2, cluster).await;
+    let c = joined(&nodes, &disks[2], 3, cluster).await;
+    put(&at_primary(&[&a, &b, &c], Level::Volatile, 0).await, "k", "1").await.unwrap();
+    // The third is cut off with all that it has; the second has lost its memory.
+    for node in [1, 2].map(NodeId) {
+        nodes.network.cut(node, NodeId(3));
+        nodes.network.cut(NodeId(3), node);
+    }
+    nodes.kill(b, &disks[1]);
+    let b = nodes.open(&disks[1], few(2, None)).await.unwrap();
+    let until = time::now() + Duration::from_secs(5);
+    while time::now() < until {
+        // Its lease runs out, and then there is nobody.
+        time::sleep(Duration::from_millis(10)).await;
+    }
+    let until = time::now() + Duration::from_secs(60);
+    while time::now() < until {
+        for process in [&a, &b] {
+            let standing = process.host.replica(volatile).unwrap().standing();
+            assert_eq!(standing.role, Role::Secondary, "the third may have more");
+        }
+        time::sleep(Duration::from_millis(10)).await;
+    }
+    nodes.network.heal();
+    b.host.join(&[1, 3].map(NodeId)).await.unwrap();
+    assert_eq!(get(&at_primary(&[&a, &b, &c], Level::Volatile, 0).await, "k").as_deref(), Some("1"));
 }

@@ -309,7 +309,8 @@ async fn a_state_file_that_is_missing_while_the_log_is_whole_is_made_anew() {
 #[tokio::test(start_paused = true)]
 async fn a_folder_whose_log_is_gone_is_refused() {
     let cases = [(true, true), (true, false), (false, true), (false, false)];
-    for ((checkpointed, folder_stays), states_stay) in cases.into_iter().flat_map(|case| [(case, true), (case, false)]) {
+    for ((checkpointed, folder_stays), states_stay) in cases.into_iter().flat_map(|case| [(case, true), (case, false)])
+    {
         let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
         let process = founded(&nodes, &disk, options(1)).await;
         let partition = process.host.partition(Level::Persisted, PartitionId(0));
