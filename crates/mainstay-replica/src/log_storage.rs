@@ -191,6 +191,28 @@ impl LogStorage {
         })
     }
 
+    /// The first entry of a later term than that, if there is one. Terms do not fall along a log.
+    ///
+    /// # Errors
+    /// `Corrupt` or `UnknownVersion` if an entry cannot be used.
+    pub(crate) fn first_after_term(&self, term: u64) -> Result<Option<u64>> {
+        let is_later = |index: u64| -> Result<bool> {
+            let entries = self.read(index, index + 1, 0)?;
+            Ok(entries.first().is_some_and(|entry| entry.log_id.leader_id.term > term))
+        };
+        let (mut start, end) = (self.first(), self.next());
+        let mut later = end;
+        while start < later {
+            let middle = start + (later - start) / 2;
+            if is_later(middle)? {
+                later = middle;
+            } else {
+                start = middle + 1;
+            }
+        }
+        Ok((later < end).then_some(later))
+    }
+
     fn compaction(&self, last: LogId) -> LogBatch {
         let mut mark = BytesMut::with_capacity(17);
         mark.put_u8(wire::VERSION);

@@ -20,7 +20,7 @@ use crate::growth::Growth;
 use crate::log_storage::LogStorage;
 use crate::message::{Request, Response};
 use crate::options::ReplicaOptions;
-use crate::raft::{Raft, SnapshotMeta, Types, Vote, Watched};
+use crate::raft::{Raft, SnapshotMeta, Types, Vote, Watched, log_id};
 use crate::replica::{Identity, SNAPSHOT_CHUNK_TIMEOUT};
 use crate::state_machine::{Position, SnapshotData};
 
@@ -261,6 +261,9 @@ impl Receiver {
         if let Err(error) = fits(&*import, &meta) {
             return failed(&error);
         }
+        if let Err(error) = self.drop_overtaken(vote, &meta).await {
+            return failed(&error);
+        }
         tracing::info!(set = %self.identity.set, replica = %self.identity.replica, "installing a snapshot");
         let snapshot = Snapshot { meta, snapshot: SnapshotData::Received(import) };
         match self.raft.install_full_snapshot(vote, snapshot).await {
@@ -270,6 +273,25 @@ impl Receiver {
                 Response::Snapshot(response.vote)
             }
             Err(error) => Response::Failed(error.to_string()),
+        }
+    }
+}
+
+impl Receiver {
+    /// Drops entries of a later term than the state that is about to take their place: they were never committed. Openraft does
+    /// so by itself only where the log reaches as far as the state; a shorter one it takes for older than the state, although
+    /// it compares by term.
+    async fn drop_overtaken(&self, vote: Vote, meta: &SnapshotMeta) -> Result<()> {
+        let Some(last) = meta.last_log_id else { return Ok(()) };
+        let Some(first) = self.log.first_after_term(last.leader_id.term)?.filter(|first| *first <= last.index) else {
+            return Ok(());
+        };
+        // The primary has another entry there, of no later term than the state's. Openraft drops what contradicts that, durably.
+        let prev_log_id = Some(log_id(last.leader_id.term, first));
+        let contradiction = AppendEntriesRequest { vote, prev_log_id, entries: Vec::new(), leader_commit: None };
+        match self.raft.append_entries(contradiction).await {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Error::fatal("the log cannot be cut for a state").with_source(error)),
         }
     }
 }
