@@ -266,7 +266,7 @@ async fn a_clock_that_was_set_back_while_the_node_was_down_makes_a_reminder_wait
     time::sleep(11 * SECOND).await;
     assert_eq!(handled(&clerk).await, 1 + 2);
     time::sleep(10 * SECOND).await;
-    assert!(handled(&clerk).await >= 1 + 4 + 1, "{:?}", clerk.handled().await);
+    assert!(handled(&clerk).await > 1 + 4, "{:?}", clerk.handled().await);
 }
 
 #[tokio::test(start_paused = true)]
