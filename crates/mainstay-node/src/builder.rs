@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use mainstay_core::task::Home;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
 use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Replica, Role};
@@ -195,11 +196,21 @@ impl NodeBuilder {
 
     /// Starts the node. When this returns, its services can be called: a call waits until its partition is open.
     ///
+    /// The work of the node runs on the tokio runtime in which it is started, from wherever it is called: proxies can be used
+    /// on other runtimes, on other executors and without one. So that runtime has to run for as long as the node is
+    /// used, which one of a single thread does only while somebody blocks on it.
+    ///
     /// # Errors
-    /// `Invalid` if a setting cannot be, or a service (two of one name, a partitioning or level other than that of its data,
+    /// `Invalid` where there is no runtime, if a setting cannot be, or a service (two of one name, a partitioning or level other than that of its data,
     /// a folder of another node), `Conflict` if another process uses the folder, `Corrupt` or `UnknownVersion` if it cannot
     /// be read.
     pub async fn start(self) -> Result<Node> {
+        if !Home::current().is_in_runtime() {
+            return Err(Error::invalid(
+                "a node is started within a tokio runtime, on which all of its work runs from then on: start it in \
+                 `#[tokio::main]` or by `Runtime::block_on`",
+            ));
+        }
         if let Some(error) = self.provision_refused {
             return Err(error);
         }

@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 use mainstay_core::partitioning::PartitionKey;
-use mainstay_core::task::Scope;
+use mainstay_core::task::{Gone, Home, Scope};
 use mainstay_core::{ActorId, Result};
 use mainstay_replica::{Health, Host, Replica};
 use mainstay_runtime::{Actor, Actors, Directory, Proxy, Services, SharedInterface};
@@ -32,6 +32,8 @@ pub(crate) struct Inner {
     /// What is still to be done before it stops.
     farewells: Mutex<Farewells>,
     publisher: Publisher,
+    /// Where it runs.
+    home: Home,
     /// What the node does beside serving, from when it is complete.
     tasks: Scope,
     admin: OnceLock<Admin>,
@@ -55,6 +57,7 @@ impl Node {
             settings,
             farewells: Mutex::new(farewells),
             publisher: Publisher::default(),
+            home: Home::current().without_scope(),
             tasks: Scope::new(),
             admin: OnceLock::new(),
             host,
@@ -184,22 +187,13 @@ impl Node {
     /// every partition is cancelled, what is under way gets a few seconds to end, and then the replicas stop. Afterwards the
     /// data folder is free.
     pub async fn stop(&self) {
-        let inner = &self.inner;
-        let stopping = async {
-            tracing::info!(data_dir = %inner.settings.data_dir().display(), "the node stops");
-            let farewells = std::mem::take(&mut *inner.farewells.lock());
-            farewells.say(&inner.services).await;
-            inner.directory.stop().await;
-            inner.end_tasks();
-            // Taken out only when it has stopped: if this future is dropped before, the next one goes on from here.
-            let host = inner.host.lock().clone();
-            if let Some(host) = host {
-                host.stop().await;
-            }
-            inner.host.lock().take();
-            tracing::info!(data_dir = %inner.settings.data_dir().display(), "the node has stopped");
-        };
-        inner.stopped.get_or_init(|| stopping).await;
+        let inner = self.inner.clone();
+        if let Err(Gone) = self.inner.home.run(async move { inner.stop().await }).await {
+            // With the runtime all tasks have ended. Nothing is left but what holds the data folder.
+            self.inner.directory.kill();
+            self.inner.end_tasks();
+            self.inner.host.lock().take();
+        }
     }
 
     /// Ends where it stands, as in a crash, and waits until nothing of it is left.
@@ -216,6 +210,24 @@ impl Node {
 }
 
 impl Inner {
+    async fn stop(&self) {
+        let stopping = async {
+            tracing::info!(data_dir = %self.settings.data_dir().display(), "the node stops");
+            let farewells = std::mem::take(&mut *self.farewells.lock());
+            farewells.say(&self.services).await;
+            self.directory.stop().await;
+            self.end_tasks();
+            // Taken out only when it has stopped: if this future is dropped before, the next one goes on from here.
+            let host = self.host.lock().clone();
+            if let Some(host) = host {
+                host.stop().await;
+            }
+            self.host.lock().take();
+            tracing::info!(data_dir = %self.settings.data_dir().display(), "the node has stopped");
+        };
+        self.stopped.get_or_init(|| stopping).await;
+    }
+
     /// What is wrong; `None` once the node has stopped or begins to.
     pub(crate) fn health(&self) -> Option<Health> {
         let host = self.host.lock();

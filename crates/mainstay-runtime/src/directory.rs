@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mainstay_core::partitioning::{PartitionKey, Partitioning};
-use mainstay_core::task::Scope;
+use mainstay_core::task::{Home, Scope};
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
 use mainstay_state::{Partition, StateOptions};
 use tokio::sync::watch;
@@ -171,6 +171,7 @@ pub struct Directory {
     workers: Roster,
     provisions: Arc<Provisions>,
     stop: watch::Sender<bool>,
+    home: Home,
     scope: Scope,
 }
 
@@ -182,7 +183,7 @@ struct Known {
 }
 
 impl Directory {
-    /// A directory of services, which are not served yet.
+    /// A directory of services, which are not served yet. They will be on the runtime in which this is called.
     ///
     /// # Errors
     /// `Invalid` if two services have one name, or if a service has not as many partitions as it says.
@@ -222,6 +223,7 @@ impl Directory {
             workers: Roster::default(),
             provisions: Arc::default(),
             stop: watch::Sender::new(false),
+            home: Home::current().without_scope(),
             scope: Scope::new(),
         })
     }
@@ -419,6 +421,10 @@ impl Router for Directory {
             .filter(|slot| **slot.address() == *address)
             .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{address} is not on this node")))?;
         Ok(Route::Local(slot.clone()))
+    }
+
+    fn home(&self) -> &Home {
+        &self.home
     }
 
     fn worker(&self, name: Option<&str>, interface: OfferedInterface) -> Result<Arc<Desk>> {

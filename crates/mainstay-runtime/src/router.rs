@@ -3,6 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mainstay_core::partitioning::{PartitionKey, Share};
+use mainstay_core::task::Home;
 use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, PartitionId, Result};
 
@@ -40,6 +41,9 @@ pub trait Router: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// `Fatal` once the node has stopped.
     fn route(&self, address: &Address) -> Result<Route>;
+
+    /// Where the calls of this node are made: those that come from another runtime, or from none, go there first.
+    fn home(&self) -> &Home;
 
     /// The worker that implements an interface, in this process.
     ///

@@ -14,8 +14,9 @@ use crate::actor::seat::Seat;
 use crate::call::arrival::Deadline;
 use crate::router::Address;
 
-/// How many calls of one partition may run or wait at a time; beyond it is `Overloaded`. Each holds its arguments and
-/// mostly a task.
+/// How many calls of a service's partition may run at a time, and how many of any partition may wait until it is open; beyond it is
+/// `Overloaded`. Each holds its arguments and mostly a task. Calls that have come to an actor are bounded there, by its settings
+/// `mailbox` and `calls_max`.
 pub const CALLS_PER_PARTITION_MAX: usize = 16_384;
 
 /// The place of a partition's object on this node. It is there whether or not the object is, and is what calls wait at.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mainstay_core::{Error, Result};
 use mainstay_replica::Key;
+use tokio::task::coop::consume_budget;
 
 use crate::lock::LockMode;
 use crate::manager::{Shared, StateManager};
@@ -36,7 +37,11 @@ impl fmt::Debug for Handle {
 
 impl Handle {
     /// What every operation begins with: the transaction is of this partition, and the collection is there and stays.
+    ///
+    /// An operation that finds all it needs in memory never waits, and others of the runtime must have a chance all the same:
+    /// so each takes part in tokio's cooperative budget.
     pub(crate) async fn enter(&self, tx: &mut Transaction, mode: LockMode) -> Result<()> {
+        consume_budget().await;
         self.begin(tx)?;
         self.hold(tx, mode).await
     }
@@ -52,6 +57,7 @@ impl Handle {
     /// [`enter`](Handle::enter) by an operation that locks a key next. It waits for nobody unless it must.
     #[inline]
     pub(crate) async fn enter_and_lock(&self, tx: &mut Transaction, key: &Key, mode: LockMode) -> Result<()> {
+        consume_budget().await;
         if self.try_enter_and_lock(tx, key, mode)? {
             return Ok(());
         }

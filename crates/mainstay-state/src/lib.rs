@@ -10,6 +10,7 @@
 //! A partition of actors holds no collections: [`actor`] is what is stored there instead.
 
 mod attempt;
+mod call_graph;
 mod commit;
 mod manager;
 mod options;
@@ -41,6 +42,7 @@ mod written;
 pub mod planted;
 
 pub use attempt::Attempt;
+pub use call_graph::CallGraph;
 pub use collection::Collection;
 pub use concurrent_queue::{CAPACITY_DEFAULT, ConcurrentQueue, NoItem};
 pub use dictionary::{Change, Changed, Dictionary, Entries, Keys, Range, Watch};

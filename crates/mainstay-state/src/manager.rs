@@ -11,6 +11,7 @@ use mainstay_replica::{Partition, Snapshot};
 use crate::actor::refuse_actors;
 use crate::attempt::Attempt;
 use crate::cache::ValueCache;
+use crate::call_graph::CallGraph;
 use crate::collection::Collection;
 use crate::expiry::{self, Expiry};
 use crate::gates::{GateSet, Gates};
@@ -97,13 +98,25 @@ impl StateManager {
     /// `NotPrimary`; `Conflict` if it is open already: clone that one, or close it; `Invalid` if it holds actors; `Corrupt`
     /// if its records cannot be read.
     pub async fn open_with(partition: Partition, options: StateOptions) -> Result<Self> {
+        Self::open_within(partition, options, None).await
+    }
+
+    /// Opens the state of a partition whose transactions are used in calls that may wait for each other.
+    ///
+    /// # Errors
+    /// As [`open_with`](StateManager::open_with).
+    pub async fn open_within(
+        partition: Partition,
+        options: StateOptions,
+        calls: Option<Arc<dyn CallGraph>>,
+    ) -> Result<Self> {
         let epoch = partition.check()?;
         let claim = partition.claim()?;
         let snapshot = partition.read()?;
         refuse_actors(&snapshot)?;
         let shared = Shared {
             epoch,
-            locks: LockTable::new(),
+            locks: LockTable::within(calls),
             cache: ValueCache::new(options.cache_bytes),
             registry: Registry::default(),
             gates: GateSet::load(&snapshot)?,
@@ -125,6 +138,9 @@ impl StateManager {
     #[inline]
     pub fn begin(&self) -> Transaction {
         let id = TransactionId(self.shared.next_transaction.0.fetch_add(1, Ordering::Relaxed));
+        if let Some(calls) = self.shared.locks.calls() {
+            calls.begun(id);
+        }
         Transaction::new(self.shared.clone(), id)
     }
 

@@ -4,6 +4,7 @@ use std::future::Future;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Result, random};
 use rand::RngExt as _;
+use tokio::task::coop::consume_budget;
 
 use crate::attempt::{Attempt, Lent};
 use crate::concurrent_queue::NoItem;
@@ -42,13 +43,14 @@ where
             return Err(gave_up(error, tries, time::now() - start));
         }
         tracing::debug!(tries, %error, "a transaction is tried again");
-        time::sleep(pause).await;
+        state.shared.home.sleep(pause).await;
     }
 }
 
 /// Commits what the body has done.
 async fn commit(lent: Lent) -> Result<()> {
     let Some(mut transaction) = lent.returned() else { return Err(kept()) };
+    consume_budget().await;
     match transaction.commit_at_once() {
         Some(outcome) => outcome.map(drop),
         None => transaction.commit_in_time().await.map(drop),

@@ -73,6 +73,13 @@ impl Tenure {
         self.changed.notify_waiters();
     }
 
+    /// Ends it if this is what became of a commit.
+    pub(crate) fn end_if_unknown(&self, error: &Error) {
+        if error.kind() == ErrorKind::OutcomeUnknown {
+            self.end();
+        }
+    }
+
     /// Waits until it is over.
     pub(crate) async fn ended(&self) {
         self.until(|| self.is_over()).await;

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result, SequenceNumber};
 use mainstay_replica::{Changes, Committed, Key, Operation};
+use tokio::task::coop::consume_budget;
 
 use crate::collection::Handle;
 use crate::layout;
@@ -74,6 +75,7 @@ impl CollectionChanges {
         &mut self,
         read: impl FnOnce(&Handle, SequenceNumber, &[RawChange]) -> Result<T> + Send,
     ) -> Result<T> {
+        consume_budget().await;
         while self.picked.is_none() {
             if self.dropped {
                 let text = format!("{} was dropped: there is nothing more to watch", self.handle.known);

@@ -429,3 +429,37 @@ async fn damaged_entries_are_refused_by_name() {
     assert_eq!(store.actors(Some(&id), 9).unwrap_err().kind(), ErrorKind::Corrupt);
     node.host.stop().await;
 }
+
+#[tokio::test]
+async fn a_commit_that_is_given_up_on_its_way_closes_what_is_known_here() {
+    let node = TestNode::start_small().await;
+    for level in [Level::Persisted, Level::Volatile] {
+        let partition = node.partition(level, 9).await;
+        let store = ActorStore::open(partition.clone()).await.unwrap();
+        let id = ActorId::from("alice");
+        let mut given_up = 0;
+        let mut rounds = 0;
+        let store = loop {
+            rounds += 1;
+            assert!(rounds < 1000, "every commit is over before it can be given up");
+            let mut changes = writes(&id);
+            changes.put_state("balance", Bytes::from(format!("{rounds}"))).unwrap();
+            if store.commit(&changes).now_or_never().is_some() {
+                continue;
+            }
+            given_up += 1;
+            // Nobody reads what it is about to replace, and nobody commits on top of it.
+            assert!(store.closed().now_or_never().is_some());
+            let refused = store.state(&id, "balance").unwrap_err();
+            assert!(matches!(refused.kind(), ErrorKind::NotPrimary { .. }), "{refused}");
+            let refused = store.commit(&writes(&id)).await.unwrap_err();
+            assert!(matches!(refused.kind(), ErrorKind::NotPrimary { .. }), "{refused}");
+            // Whoever opens it again sees what became of it.
+            store.close().await;
+            break ActorStore::open(partition.clone()).await.unwrap();
+        };
+        let stored = store.state(&id, "balance").unwrap();
+        assert_eq!((stored, given_up), (Some(Bytes::from(format!("{rounds}"))), 1));
+        store.close().await;
+    }
+}

@@ -9,6 +9,7 @@ pub(crate) const ACTOR_KEYS: &[Key<ActorSettings>] = &[
     key!("active_actors_max", Limit(ActorSettings::ACTIVE_ACTORS) or none as Count, active_actors_max),
     key!("memory_max", BytesLimit(ActorSettings::MEMORY) or none as Bytes, memory_max),
     key!("mailbox", Count(ActorSettings::QUEUES) as usize, mailbox),
+    key!("calls_max", Count(ActorSettings::QUEUES) as usize, calls_max),
     key!("call_timeout", Duration(ActorSettings::DURATIONS), call_timeout),
     key!("deactivation_grace", Duration(ActorSettings::DURATIONS), deactivation_grace),
     key!("slow_turn", Duration(ActorSettings::DURATIONS), slow_turn),

@@ -29,7 +29,7 @@ use crate::actor::work;
 use crate::call::arrival::Call;
 use crate::call::contract::Outcome;
 use crate::call::host::{ExclusiveHost, ExclusiveMethod, Host, SharedMethod, Start};
-use crate::observe::waiting::refused;
+use crate::observe::waiting::{Limit, refused};
 
 /// How many waiting calls one that has ended carries out, before it leaves the rest to a task of their own: its caller
 /// waits meanwhile.
@@ -249,6 +249,21 @@ impl<T: Actor> ActorCell<T> {
         true
     }
 
+    /// Why a call may not begin whose answer is given later.
+    pub(crate) fn owes_too_many(&self, call: &Call) -> Option<Error> {
+        let calls_max = self.site.hall.settings.calls_max;
+        (self.site.owed() >= calls_max)
+            .then(|| self.too_many(call, &format!("{calls_max} callers wait for an answer that it has yet to give")))
+    }
+
+    fn too_many(&self, call: &Call, why: &str) -> Error {
+        let method = call.current.method.name();
+        Error::new(
+            ErrorKind::Overloaded,
+            format!("`{method}` of {}: {why} (calls_max): slow down and retry", self.site),
+        )
+    }
+
     /// Why a call may not wait in line.
     fn refusal(&self, inner: &Inner<T>, call: &Call) -> Option<Error> {
         if call.current.method.source().is_limited_by_mailbox() && inner.queue.len() >= self.site.hall.settings.mailbox
@@ -256,7 +271,7 @@ impl<T: Actor> ActorCell<T> {
             return Some(self.overloaded(call));
         }
         let chain = call.current.chain.as_ref()?;
-        chain.refuse_cycle(&self.site, call.current.method.name()).err()
+        chain.stand_in_line(self.site.clone(), Some(call.current.method.name())).err()
     }
 
     /// Ends a call that may not wait in line.
@@ -264,8 +279,15 @@ impl<T: Actor> ActorCell<T> {
         // Whoever listens to warnings may call actors.
         drop(inner);
         if error.kind() == ErrorKind::Overloaded {
-            refused(&self.site, call);
+            refused(&self.site, call, Limit::Mailbox);
         }
+        Start::Refused(error)
+    }
+
+    /// Ends a call for which too many others are under way.
+    #[cold]
+    fn overrun<R, M>(&self, call: &Call, error: Error) -> Start<R, M> {
+        refused(&self.site, call, Limit::Calls);
         Start::Refused(error)
     }
 
@@ -398,11 +420,18 @@ impl<T: Actor> Inner<T> {
         Some(Taken { object: self.object.take(), right: Right::Exclusive })
     }
 
+    /// True if as many share the actor as may.
+    #[inline]
+    fn is_crowded(&self, cell: &ActorCell<T>) -> bool {
+        matches!(self.running, Running::Sharing(sharing) if sharing as usize >= cell.site.hall.settings.calls_max)
+    }
+
     /// Takes the actor beside others; to oneself if it has to be activated first.
     fn share(&mut self, cell: &ActorCell<T>, is_use: bool) -> Option<Taken<T>> {
         let sharing = match self.running {
             Running::One => return None,
             Running::Nobody => 0,
+            Running::Sharing(_) if self.is_crowded(cell) => return None,
             Running::Sharing(sharing) => sharing,
         };
         let failures = cell.site.gate.failures();
@@ -432,6 +461,18 @@ impl<T: Actor> Host for ActorCell<T> {
         if inner.is_closed {
             return Start::Gone(method, call);
         }
+        if R::ANSWERS_LATER
+            && let Some(error) = self.owes_too_many(&call)
+        {
+            drop(inner);
+            return self.overrun(&call, error);
+        }
+        if inner.is_crowded(self) {
+            let running = self.site.hall.settings.calls_max;
+            let error = self.too_many(&call, &format!("{running} calls run beside each other already"));
+            drop(inner);
+            return self.overrun(&call, error);
+        }
         let is_use = self.note_use(&call);
         // A chain that has the actor already does not wait behind those who wait for it to end.
         let is_first = inner.queue.is_empty() || call.current.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
@@ -456,6 +497,11 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
         R: Outcome,
         M: ExclusiveMethod<T, R>,
     {
+        if R::ANSWERS_LATER
+            && let Some(error) = self.owes_too_many(&call)
+        {
+            return self.overrun(&call, error);
+        }
         self.approach();
         let (taken, method, call) = match self.pick_up(&call) {
             Some(taken) => (taken, method, call),

@@ -12,14 +12,14 @@ use crate::actor::presence::Active;
 use crate::actor::site::Site;
 use crate::actor::work::{ended, in_turn, submit};
 use crate::call::arrival::{Deadline, Method, Source};
-use crate::call::chain::Link;
+use crate::call::chain::Chain;
 use crate::call::current::{Current, Remains, TurnKind};
 
 static DEACTIVATE: Method = Method::own("deactivate", Source::Call);
 
 /// Takes an actor out of memory that is held by one alone, and its place out of the hall unless somebody waits for it.
 /// True if somebody does: the actor is activated anew for them.
-pub(crate) async fn leave<T: Actor>(mut held: Held<'_, T>, chain: Option<Arc<Link>>) -> bool {
+pub(crate) async fn leave<T: Actor>(mut held: Held<'_, T>, chain: Option<Chain>) -> bool {
     settle(held.site()).await;
     deactivate(&mut held, chain).await;
     held.retire()
@@ -35,7 +35,7 @@ pub(crate) async fn settle(site: &Arc<Site>) {
 
 /// Runs what an actor does when it leaves memory, and drops it. One that is not what is stored, because a commit has failed,
 /// is only dropped. The chain is what led to it, if that was a call.
-pub(crate) async fn deactivate<T: Actor>(held: &mut Held<'_, T>, chain: Option<Arc<Link>>) {
+pub(crate) async fn deactivate<T: Actor>(held: &mut Held<'_, T>, chain: Option<Chain>) {
     let Some(object) = held.object.take() else { return };
     let site = held.site().clone();
     if object.failures != site.gate.failures() {

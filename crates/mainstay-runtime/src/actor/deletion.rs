@@ -10,13 +10,13 @@ use crate::actor::gate::Output;
 use crate::actor::site::Site;
 use crate::actor::work::submit;
 use crate::actor::{Actor, Context, deactivation};
-use crate::call::chain::Link;
+use crate::call::chain::Chain;
 use crate::call::contract::Reply;
 use crate::call::current::{self, TurnKind};
 use crate::call::finished::{Answer, Finished};
 
 /// Deletes an actor from outside. One that does not exist is fine, and none of its code runs if it is not in memory.
-pub(crate) async fn delete<T: Actor>(held: Held<'_, T>, chain: Option<Arc<Link>>) -> (Finished<Result<()>>, bool) {
+pub(crate) async fn delete<T: Actor>(held: Held<'_, T>, chain: Option<Chain>) -> (Finished<Result<()>>, bool) {
     let site = held.site().clone();
     // Not only of one that is known: the answer of a call in which an actor has deleted itself outlives it.
     let is_stored = match site.gate.holds(&site) {
@@ -68,7 +68,7 @@ async fn commit(site: &Arc<Site>, failures: u64, writes: Option<Box<ActorWrites>
 }
 
 /// Takes an actor that is deleted out of memory; whoever waits for it is told. False, because then nobody waits.
-async fn bury<T: Actor>(mut held: Held<'_, T>, chain: Option<Arc<Link>>) -> bool {
+async fn bury<T: Actor>(mut held: Held<'_, T>, chain: Option<Chain>) -> bool {
     let site = held.site().clone();
     deactivation::deactivate(&mut held, chain).await;
     held.retire_for_good(|| {

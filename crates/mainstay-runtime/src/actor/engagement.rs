@@ -8,6 +8,24 @@ pub(crate) struct Engagement {
     site: Arc<Site>,
 }
 
+/// That an actor owes somebody an answer, who waits for it.
+pub(crate) struct Owed {
+    engagement: Engagement,
+}
+
+impl Owed {
+    pub(crate) fn new(site: Arc<Site>) -> Self {
+        site.owe();
+        Self { engagement: Engagement::new(site) }
+    }
+}
+
+impl Drop for Owed {
+    fn drop(&mut self) {
+        self.engagement.site.settle();
+    }
+}
+
 impl Engagement {
     pub(crate) fn new(site: Arc<Site>) -> Self {
         site.engage();

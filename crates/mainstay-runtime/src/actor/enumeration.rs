@@ -8,8 +8,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use mainstay_core::partitioning::Share;
-use mainstay_core::{ActorId, Error, Result, task};
+use mainstay_core::task::{self, Gone};
+use mainstay_core::{ActorId, Error, Result};
 use mainstay_state::actor::Reminder;
+use tokio::task::coop::consume_budget;
 
 use crate::actor::cell::removal::Removal;
 use crate::actor::{Actor, Context};
@@ -197,6 +199,8 @@ impl Actors {
             }
         };
         let mut items = Vec::new();
+        // What is in memory is read without waiting, and others of the runtime must have a chance all the same.
+        consume_budget().await;
         for partition in first..partitions.end {
             let left = limit - items.len();
             let found = self.read::<T>(&self.partitions[partition], after.take(), left).await?;
@@ -212,10 +216,17 @@ impl Actors {
 
     async fn read<T: Listed>(&self, address: &Arc<Address>, after: Option<T::Mark>, limit: usize) -> Result<Vec<T>> {
         let Route::Local(slot) = self.router.route(address)?;
-        let ticket = slot.enter("list", &mut Deadline::new(address.call_timeout, None)).await?;
-        let actors = ticket.actors()?;
-        // It may be from disk, and much.
-        task::blocking(move || T::list(&*actors, after.as_ref(), limit)).await
+        let timeout = address.call_timeout;
+        let reading = async move {
+            let ticket = slot.enter("list", &mut Deadline::new(timeout, None)).await?;
+            let actors = ticket.actors()?;
+            // It may be from disk, and much.
+            task::blocking(move || T::list(&*actors, after.as_ref(), limit)).await
+        };
+        self.router.home().run(reading).await.unwrap_or_else(|Gone| {
+            let service = &self.service;
+            Err(Error::fatal(format!("{service} cannot be listed, because the runtime of its node has ended")))
+        })
     }
 }
 

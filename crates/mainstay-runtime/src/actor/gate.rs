@@ -1,4 +1,5 @@
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +14,7 @@ use tokio::sync::oneshot;
 use crate::actor::event::departure;
 use crate::actor::site::Site;
 use crate::actor::tally::Tally;
+use crate::call::turn::panic_text;
 use crate::observe::storage::saving;
 
 /// How many may wait for one commit. A turn beyond that keeps its actor until there is room, so that whoever calls the actor
@@ -21,6 +23,16 @@ const WAITING_MAX: usize = 16 << 10;
 
 /// What leaves an actor once the turn that made it is durable; it is told if it never will be.
 pub(crate) type Output = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// Lets what a turn sends leave, or tells it that it never will. Code of the application may run in it, as where an error
+/// becomes one of its own: that it panics is no concern of whoever is at work here. Who waits for it is told when it is dropped.
+pub(crate) fn release(site: &Site, outputs: impl IntoIterator<Item = Output>, told: impl Fn() -> Result<()>) {
+    for output in outputs {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| output(told()))) {
+            tracing::error!(actor = %site, panic = panic_text(&*panic), "what was to leave an actor panicked");
+        }
+    }
+}
 
 /// The output gate of an actor: its commits, one after another, and what waits behind them.
 ///
@@ -99,9 +111,16 @@ pub(crate) struct Crowded {
 impl Crowded {
     /// Waits until there may be room.
     pub(crate) async fn over(self) -> Remains {
+        let (remains, room) = self.parts();
+        room.await;
+        remains
+    }
+
+    /// What the turn has left, and a wait until there may be room for it.
+    pub(crate) fn parts(self) -> (Remains, impl Future<Output = ()> + Send) {
+        let Self { remains, room } = self;
         // It is told by being dropped.
-        let _ = self.room.await;
-        self.remains
+        (remains, async move { drop(room.await) })
     }
 }
 
@@ -156,7 +175,7 @@ impl Gate {
         let mut inner = self.inner.lock();
         if self.failures() != failures {
             drop(inner);
-            remains.outputs.into_iter().for_each(|output| output(Err(stale(site))));
+            release(site, remains.outputs, || Err(stale(site)));
             return Ok((Some(Hold::stale(site)), false));
         }
         let Inner { under_way, next, .. } = &mut *inner;
@@ -187,7 +206,7 @@ impl Gate {
                 Some(last) => last,
                 None => {
                     drop(inner);
-                    outputs.into_iter().for_each(|output| output(Ok(())));
+                    release(site, outputs, || Ok(()));
                     return Ok((None, false));
                 }
             },
@@ -406,7 +425,7 @@ impl Sealed {
             departure::begin(site, &self.writes);
         }
         for (part, output) in self.outputs {
-            output(told(part).map_err(|error| again(&error)));
+            release(site, [output], || told(part).map_err(|error| again(&error)));
         }
         if result.is_ok() {
             departure::end(site, &self.writes);

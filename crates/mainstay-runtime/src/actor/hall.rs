@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use arc_swap::ArcSwapOption;
 use foldhash::quality::FixedState;
 use hashbrown::HashMap;
-use mainstay_core::task::Scope;
+use mainstay_core::task::{Home, Scope};
 use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Level, Result, SequenceNumber};
 use mainstay_state::actor::{ActorStore, ActorWrites, Published};
 use parking_lot::RwLock;
@@ -54,6 +54,8 @@ pub(crate) struct HallCore {
     pub(crate) overlap: bool,
     /// What makes commits fail, in a test.
     pub(crate) faults: Option<Arc<CommitFaults>>,
+    /// Where they are called.
+    pub(crate) home: Home,
     /// Where their turns and commits run.
     pub(crate) scope: Scope,
     /// All actors of the type on this node.
@@ -91,6 +93,7 @@ impl HallCore {
             settings,
             overlap,
             faults,
+            home: Home::current().without_scope(),
             scope,
             population,
             ledger,

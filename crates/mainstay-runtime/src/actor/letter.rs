@@ -1,5 +1,6 @@
 use std::future::Future;
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Context;
@@ -12,11 +13,12 @@ use crate::actor::access::Access;
 use crate::actor::cell::{Held, LetterTurn};
 use crate::actor::site::Site;
 use crate::actor::work::{self, Followers};
-use crate::call::arrival::Call;
-use crate::call::contract::Outcome;
+use crate::call::arrival::{Call, Method};
+use crate::call::contract::{Outcome, Reply};
 use crate::call::current::TurnKind;
 use crate::call::finished::Finished;
 use crate::call::host::{Progress, Queued};
+use crate::call::turn::panic_text;
 use crate::observe::waiting::Waiting;
 
 /// Something that waits for its turn of an actor.
@@ -76,6 +78,20 @@ impl<R> ReplyTo<R> {
         let _ = self.answer.send(finished);
     }
 
+    /// Sends an error instead of an answer. It may become one of the application's own, and that may panic: then the caller is
+    /// told by what is dropped, and does the same in its own task.
+    pub(crate) fn refuse(self, method: &'static Method, error: Error)
+    where
+        R: Reply,
+    {
+        match catch_unwind(AssertUnwindSafe(|| Finished::failed(error))) {
+            Ok(finished) => self.send(finished),
+            Err(panic) => {
+                tracing::error!(?method, panic = panic_text(&*panic), "the error of a call panicked when it was made");
+            }
+        }
+    }
+
     /// Waits until nobody waits for the answer any more.
     pub(crate) async fn abandoned(&mut self) {
         self.answer.closed().await;
@@ -119,6 +135,16 @@ impl<T: Actor, R: Outcome, A: Access<T, R>> Letter<T> for CallLetter<R, A> {
     fn carry_out(self: Box<Self>, held: Held<'_, T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
         let Self { access, call, reply, waiting, .. } = *self;
         waiting.over();
+        if let Some(chain) = &call.current.chain {
+            chain.admitted();
+        }
+        if R::ANSWERS_LATER
+            && let Some(error) = held.cell().owes_too_many(&call)
+        {
+            held.give_back();
+            reply.refuse(call.current.method, error);
+            return None;
+        }
         match work::at_once(held, access, call, Followers::Others, cx) {
             Progress::Finished(finished) => {
                 reply.send(finished);
@@ -130,6 +156,16 @@ impl<T: Actor, R: Outcome, A: Access<T, R>> Letter<T> for CallLetter<R, A> {
     }
 
     fn refuse(self: Box<Self>, error: Error) {
-        self.reply.send(Finished::failed(error));
+        let Self { access, call, reply, .. } = *self;
+        let method = call.current.method;
+        reply.refuse(method, error);
+        // Its arguments are of others.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(access))) {
+            tracing::error!(
+                ?method,
+                panic = panic_text(&*panic),
+                "the arguments of a call panicked when they were dropped"
+            );
+        }
     }
 }

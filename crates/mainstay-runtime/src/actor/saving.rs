@@ -1,19 +1,24 @@
 //! Saving in the middle of a turn.
 
+use std::future::poll_fn;
 use std::sync::Arc;
+use std::task::Poll;
 
 use mainstay_core::{Error, Result};
 use mainstay_state::actor::ActorWrites;
+use tokio::task::coop::consume_budget;
 
+use crate::actor::gate::{self, Hold, Remains};
 use crate::actor::kept::Kept as _;
 use crate::actor::site::Site;
-use crate::actor::work::submit;
 use crate::actor::{Actor, ActorOpening, Context, Seal};
 use crate::call::current::{self, TurnKind};
 
 /// Commits what an actor has changed so far in its turn.
 pub(crate) async fn save<T: Actor>(actor: &mut T, site: &Arc<Site>) -> Result<()> {
     refuse_if_leaving(site)?;
+    // One that has nothing to store never waits, and others of the runtime must have a chance all the same.
+    consume_budget().await;
     let mut writes = current::take_writes();
     let sealed = actor.seal(&mut Seal { site, writes: &mut writes });
     let is_first = site.gate.is_settled(current::failures());
@@ -36,6 +41,7 @@ pub(crate) async fn save_reached(context: &mut Context) -> Result<()> {
         return Err(Error::invalid(format!("`save` of {site} is for a method of that actor, in its turn")));
     }
     refuse_if_leaving(site)?;
+    consume_budget().await;
     // The fields stand on the turns before. Those are waited for, so that what fails after this leaves the fields right.
     if let Some(hold) = site.gate.hold(site, current::failures())
         && let Err(error) = hold.opened().await
@@ -68,11 +74,45 @@ async fn commit(site: &Arc<Site>, writes: Option<Box<ActorWrites>>, sealed: Resu
     let outputs = current::take_outputs();
     if let Err(error) = sealed {
         // What was to leave stands on what is not saved.
-        outputs.into_iter().for_each(|output| output(Err(Error::new(error.kind(), error.to_string()))));
+        gate::release(site, outputs, || Err(Error::new(error.kind(), error.to_string())));
         return Err(error);
     }
-    match submit(site, current::failures(), writes, outputs).await {
+    match submit(site, current::failures(), Remains { writes, outputs }).await {
         Some(hold) => hold.opened().await,
         None => Ok(()),
+    }
+}
+
+/// [`gate::submit`] by a turn that may give up waiting for room, and goes on.
+async fn submit(site: &Arc<Site>, failures: u64, mut remains: Remains) -> Option<Hold> {
+    loop {
+        let mut slot = Some(remains);
+        let submitted = poll_fn(|cx| match slot.take() {
+            Some(remains) => Poll::Ready(gate::submit(site, failures, remains, cx)),
+            None => Poll::Pending,
+        });
+        let (kept, room) = match submitted.await {
+            Ok(hold) => return hold,
+            Err(crowded) => crowded.parts(),
+        };
+        let mut kept = Unsubmitted { site, remains: Some(kept) };
+        room.await;
+        // It is there: nobody else takes it.
+        remains = kept.remains.take()?;
+    }
+}
+
+/// What a save has taken from its turn, and has found no room for. The fields have handed it over: if the save is given up
+/// meanwhile, the turn has it again.
+struct Unsubmitted<'s> {
+    site: &'s Arc<Site>,
+    remains: Option<Remains>,
+}
+
+impl Drop for Unsubmitted<'_> {
+    fn drop(&mut self) {
+        if let Some(Remains { writes, outputs }) = self.remains.take() {
+            current::give_back(self.site, writes, outputs);
+        }
     }
 }

@@ -24,6 +24,9 @@ pub struct ActorSettings {
     pub memory_max: Option<u64>,
     /// How many calls may wait for one actor; beyond is `Overloaded`.
     pub mailbox: usize,
+    /// How many calls of one actor may be under way beside each other: those that take `&self`, and those whose answer it still
+    /// owes ([`Deferred`](crate::Deferred)), so many of each; beyond is `Overloaded`. Each holds its arguments and a task.
+    pub calls_max: usize,
     /// How long a call may take unless the proxy says otherwise.
     pub call_timeout: Duration,
     /// How long what is under way may take when an actor is deactivated before it is dropped.
@@ -60,6 +63,7 @@ impl Default for ActorSettings {
             active_actors_max: None,
             memory_max: None,
             mailbox: 1024,
+            calls_max: 16_384,
             call_timeout: CALL_TIMEOUT_DEFAULT,
             deactivation_grace: Duration::from_secs(5),
             slow_turn: Duration::from_secs(1),
@@ -118,6 +122,7 @@ impl ActorSettings {
             ("mailbox", Some(self.mailbox as u64), Self::QUEUES),
             ("idempotency_keys_max", Some(self.idempotency_keys_max as u64), Self::PER_ACTOR),
             ("reminders.count_max", Some(self.reminders.count_max as u64), Self::PER_ACTOR),
+            ("calls_max", Some(self.calls_max as u64), Self::QUEUES),
             ("events_buffer", Some(self.events_buffer as u64), Self::QUEUES),
             ("active_actors_max", self.active_actors_max, Self::ACTIVE_ACTORS),
             ("memory_max", self.memory_max, Self::MEMORY),
@@ -147,7 +152,7 @@ mod tests {
         let settings = ActorSettings::default();
         settings.check().unwrap();
         assert_eq!((settings.idle_timeout.as_secs(), settings.idle_scan.as_secs()), (3600, 60));
-        assert_eq!((settings.mailbox, settings.events_buffer), (1024, 1024));
+        assert_eq!((settings.mailbox, settings.calls_max, settings.events_buffer), (1024, 16_384, 1024));
         assert_eq!((settings.call_timeout.as_secs(), settings.idempotency_retention.as_secs()), (60, 86_400));
         assert_eq!((settings.reminders.retry_initial.as_secs(), settings.reminders.retry_max.as_secs()), (1, 300));
     }
@@ -161,6 +166,7 @@ mod tests {
             assert!(error.starts_with(name), "{error}");
         };
         refused(|settings| settings.mailbox = 0, "mailbox is 0: use 1 to 1048576");
+        refused(|settings| settings.calls_max = 0, "calls_max is 0: use 1 to 1048576");
         refused(|settings| settings.events_buffer = 2 << 20, "events_buffer");
         refused(|settings| settings.idle_scan = Duration::ZERO, "idle_scan is 0ns: use 1 ms to 10 years");
         refused(|settings| settings.call_timeout = Duration::MAX, "call_timeout");

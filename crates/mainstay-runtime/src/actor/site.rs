@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use mainstay_core::{ActorId, Result};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::actor::cell::removal::Removable;
@@ -13,7 +13,7 @@ use crate::actor::event::departure::Departures;
 use crate::actor::gate::Gate;
 use crate::actor::hall::HallCore;
 use crate::actor::revival::Revival;
-use crate::call::chain::Link;
+use crate::call::chain::{Line, Link};
 
 /// An actor without its type: who it is, where, and what it has to do with others.
 pub(crate) struct Site {
@@ -29,6 +29,8 @@ pub(crate) struct Site {
     pub(crate) is_in_passing: AtomicBool,
     /// How many [engagements](crate::actor::engagement::Engagement) it has.
     engagements: AtomicU32,
+    /// How many callers wait for an answer that it gives later.
+    owed: AtomicU32,
     /// How many bytes of its state are in memory, as they are stored.
     weight: AtomicU64,
     /// Whether it is to come back by itself.
@@ -49,15 +51,12 @@ impl Site {
             emptied: Notify::new(),
             is_in_passing: AtomicBool::new(false),
             engagements: AtomicU32::new(0),
+            owed: AtomicU32::new(0),
             weight: AtomicU64::new(0),
             revival: Revival::default(),
             departures: Departures::default(),
             cell,
         }
-    }
-
-    pub(crate) fn callers(&self) -> MutexGuard<'_, Vec<Arc<Link>>> {
-        self.callers.lock()
     }
 
     /// The cell, if it is one of this type.
@@ -111,6 +110,19 @@ impl Site {
         self.engagements.load(Ordering::Relaxed) > 0
     }
 
+    /// How many callers wait for an answer that it gives later.
+    pub(crate) fn owed(&self) -> usize {
+        self.owed.load(Ordering::Relaxed) as usize
+    }
+
+    pub(super) fn owe(&self) {
+        self.owed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn settle(&self) {
+        self.owed.fetch_sub(1, Ordering::Relaxed);
+    }
+
     pub(super) fn engage(&self) {
         self.engagements.fetch_add(1, Ordering::Relaxed);
     }
@@ -122,6 +134,20 @@ impl Site {
     /// A value as of the last turn, committed or not.
     pub(crate) fn state(&self, name: &str) -> Result<Option<Bytes>> {
         self.gate.state(self, name)
+    }
+}
+
+impl Line for Site {
+    fn callers(&self) -> Option<&Mutex<Vec<Arc<Link>>>> {
+        Some(&self.callers)
+    }
+
+    fn remedy(&self) -> String {
+        "let one of them answer later (`Deferred`) or make the call after the turn".to_owned()
+    }
+
+    fn places(&self) -> Option<usize> {
+        None
     }
 }
 

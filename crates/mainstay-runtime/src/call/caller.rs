@@ -3,11 +3,13 @@ use std::fmt;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use mainstay_core::contract::Fingerprinter;
+use mainstay_core::task::{Gone, Home};
 use mainstay_core::time::{self, Duration, Instant};
 use mainstay_core::{ActorId, Error, ErrorKind, Result};
+use tokio::task::coop;
 
 use crate::actor::cell::removal::{Removal, Removing};
 use crate::actor::event::Subscription;
@@ -142,6 +144,14 @@ impl Caller {
         Calling { caller: self, method, start, arguments: Some(arguments), rest: None }
     }
 
+    /// Where its calls are made.
+    fn home(&self) -> &Home {
+        match &self.target.whom {
+            Whom::Partition { router, .. } | Whom::Actor { router, .. } => router.home(),
+            Whom::Worker(desk) => desk.home(),
+        }
+    }
+
     /// What a call is traced by that is made here.
     #[inline]
     fn trace(&self, method: &'static Method) -> Trace {
@@ -167,7 +177,8 @@ impl Caller {
         A: Arguments,
     {
         let seat = self.target.seats.first().and_then(|seat| Some((&seat.site, seat.object::<O>()?)));
-        let Some((site, object)) = seat.filter(|_| self.key.is_none() && !current::is_in_turn()) else {
+        let is_plain = |site: &Site| self.key.is_none() && !current::is_in_turn() && site.hall.home.is_here(cx);
+        let Some((site, object)) = seat.filter(|(site, _)| is_plain(site)) else {
             return self.call_with_more(method, arguments, start, cx);
         };
         let mut call = Call::new(method, Deadline::new(self.timeout, None));
@@ -179,7 +190,7 @@ impl Caller {
                 answered(site, method, arrived);
                 Ok(reply)
             }
-            started => self.go_on(method, started, start, site, arrived, Outgoing::default(), None),
+            started => self.go_on(method, started, start, site, arrived, Outgoing::default()),
         }
     }
 
@@ -202,19 +213,21 @@ impl Caller {
             Ok(outgoing) => outgoing,
             Err(error) => return Ok(R::failed(error)),
         };
+        if !self.home().is_here(cx) {
+            return Err(self.call_from_elsewhere(method, arguments, start, outgoing));
+        }
         let last = self.target.seats.last(|seat: &Seat| seat.object::<O>().is_some());
         let seat = last.seat().and_then(|seat| Some((&seat.site, seat.object::<O>()?)));
         let Some((site, object)) = seat.filter(|_| outgoing.hold.is_none()) else {
-            return Err(self.call_later(method, arguments, start, outgoing));
+            return Err(self.call_later(method, arguments, start, outgoing, self.trace(method)));
         };
-        let awaiting = outgoing.chain.as_ref().map(|chain| chain.awaits(site));
         let mut call = Call::new(method, Deadline::new(self.timeout, outgoing.at_most));
         let arrived = site.hall.ledger.arrival(method);
-        call.current.chain.clone_from(&outgoing.chain);
+        call.current.chain = outgoing.awaiting.as_ref().map(|awaiting| awaiting.chain().clone());
         call.current.arrived = arrived;
         call.current.key.clone_from(&outgoing.key);
         call.current.trace = self.trace(method);
-        self.go_on(method, start(object, arguments, call, cx), start, site, arrived, outgoing, awaiting)
+        self.go_on(method, start(object, arguments, call, cx), start, site, arrived, outgoing)
     }
 
     /// Goes on with a call that has arrived.
@@ -227,7 +240,6 @@ impl Caller {
         site: &Arc<Site>,
         arrived: Option<Instant>,
         outgoing: Outgoing,
-        awaiting: Option<Awaiting>,
     ) -> Result<R, Rest<'c, R>>
     where
         O: ?Sized + Send + Sync + 'static,
@@ -244,10 +256,11 @@ impl Caller {
             Start::Refused(error) => return Ok(R::failed(error)),
             Start::Gone(arguments, _) => {
                 self.target.seats.forget();
-                return Err(self.call_later(method, arguments, start, outgoing));
+                return Err(self.call_later(method, arguments, start, outgoing, self.trace(method)));
             }
         };
-        let deadline = Deadline::new(self.timeout, outgoing.at_most);
+        let Outgoing { awaiting, at_most, .. } = outgoing;
+        let deadline = Deadline::new(self.timeout, at_most);
         Err(Box::pin(Begun { caller: self, method, deadline, arrived, turn, awaiting }.end()))
     }
 
@@ -258,6 +271,7 @@ impl Caller {
         arguments: A,
         start: Starter<O, R, A>,
         outgoing: Outgoing,
+        trace: Trace,
     ) -> Rest<'c, R>
     where
         O: ?Sized + Send + Sync + 'static,
@@ -265,10 +279,37 @@ impl Caller {
         A: Send + 'c,
     {
         Box::pin(async move {
-            match Box::pin(self.begin(method, arguments, outgoing, start)).await {
+            match Box::pin(self.begin(method, arguments, outgoing, start, trace)).await {
                 Ok(begun) => begun.end().await,
                 Err(error) => R::failed(error),
             }
+        })
+    }
+
+    /// A call that is made on another runtime, or on none: all of it is a task of the node's own, which ends with the caller as
+    /// the call itself does. So whatever it starts outlives that other runtime, and has the node's clock.
+    fn call_from_elsewhere<'c, O, R, A>(
+        &'c self,
+        method: &'static Method,
+        arguments: A,
+        start: Starter<O, R, A>,
+        outgoing: Outgoing,
+    ) -> Rest<'c, R>
+    where
+        O: ?Sized + Send + Sync + 'static,
+        R: Reply,
+        A: Send + 'static,
+    {
+        let (caller, trace) = (self.clone(), self.trace(method));
+        let call = async move { caller.call_later(method, arguments, start, outgoing, trace).await };
+        Box::pin(async move {
+            self.home().run_apart(call).await.unwrap_or_else(|Gone| {
+                R::failed(Error::fatal(format!(
+                    "`{}` of {} cannot be called, because the runtime of its node has ended: start the node again",
+                    method.name(),
+                    self.target
+                )))
+            })
         })
     }
 
@@ -290,14 +331,16 @@ impl Caller {
         arguments: A,
         outgoing: Outgoing,
         start: Starter<O, R, A>,
+        trace: Trace,
     ) -> Result<Begun<'c, R>>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
         A: Send,
     {
-        let (chain, mut deadline) = (outgoing.chain, Deadline::new(self.timeout, outgoing.at_most));
-        if let Some(hold) = outgoing.hold {
+        let Outgoing { awaiting, at_most, hold, key } = outgoing;
+        let mut deadline = Deadline::new(self.timeout, at_most);
+        if let Some(hold) = hold {
             let opened = match deadline.moment() {
                 Some(moment) => time::timeout_at(moment, hold.opened()).await,
                 None => Ok(hold.opened().await),
@@ -314,29 +357,30 @@ impl Caller {
             })?;
         }
         let (mut arguments, mut call) = (arguments, Call::new(method, deadline));
-        call.current.chain.clone_from(&chain);
-        call.current.key = outgoing.key;
-        call.current.trace = self.trace(method);
+        call.current.chain = awaiting.as_ref().map(|awaiting| awaiting.chain().clone());
+        call.current.key = key;
+        call.current.trace = trace;
         loop {
             let (object, ground) = match self.seated::<O>() {
                 Some(entry) => entry,
                 None => self.enter::<O>(method, &mut deadline).await?,
             };
-            let awaiting = match (&chain, &ground) {
-                (Some(chain), Ground::Actor(site)) => Some(chain.awaits(site)),
-                _ => None,
-            };
             let arrived = call.current.arrived.or_else(|| ground.arrival(method));
             (call.current.deadline, call.current.arrived) = (deadline, arrived);
-            let begun = |turn| Begun { caller: self, method, deadline, arrived, turn, awaiting };
             let mut sent = Some((object, arguments, call));
             let started = poll_fn(|cx| match sent.take() {
                 Some((object, arguments, call)) => Poll::Ready(start(&object, arguments, call, cx)),
                 None => Poll::Pending,
             });
             match started.await {
-                Start::Turn(turn) => return Ok(begun(Started::Turn(turn, ground))),
-                Start::Queued(queued) => return Ok(begun(Started::Queued(queued, ground))),
+                Start::Turn(turn) => {
+                    let turn = Started::Turn(turn, ground);
+                    return Ok(Begun { caller: self, method, deadline, arrived, turn, awaiting });
+                }
+                Start::Queued(queued) => {
+                    let turn = Started::Queued(queued, ground);
+                    return Ok(Begun { caller: self, method, deadline, arrived, turn, awaiting });
+                }
                 Start::Refused(error) => return Err(error),
                 Start::Gone(returned, call_again) => {
                     (arguments, call) = (returned, call_again);
@@ -433,6 +477,10 @@ where
 
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
+        if self.arguments.is_some() {
+            // One that is answered at once never waits, and others of the runtime must have a chance all the same.
+            ready!(coop::poll_proceed(cx)).made_progress();
+        }
         if let Some(arguments) = self.arguments.take() {
             match self.caller.call_at_once(self.method, arguments, self.start, cx) {
                 Ok(reply) => return Poll::Ready(reply),

@@ -1,11 +1,17 @@
-use std::collections::HashSet;
+//! What turns wait for, and how a circle of them is found before it closes.
+//!
+//! A turn that makes a call becomes a [`Link`], which is known to what it holds: an actor, or a place in a pool of workers. Each
+//! of its calls is a [`Wait`]: for a place in line, and once that was given, for the turn that the call has become. Whoever is
+//! about to stand in line looks along these waits, and is refused if they lead back to it.
+
+mod deadlock;
+
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
 use mainstay_core::{Error, ErrorKind};
-use parking_lot::Mutex;
-
-use crate::actor::site::Site;
+use parking_lot::{Mutex, MutexGuard};
 
 /// How many turns may lead to each other. A chain that long is a mistake: each of them holds its actor.
 pub(crate) const CHAIN_MAX: usize = 256;
@@ -13,21 +19,71 @@ pub(crate) const CHAIN_MAX: usize = 256;
 /// How many turns of other chains an error tells of, by which an actor waits for its own.
 const TURNS_TOLD_MAX: usize = 16;
 
-/// A turn that makes calls, as part of the chain that leads to them.
-pub(crate) struct Link {
-    site: Arc<Site>,
-    method: &'static str,
-    parent: Option<Arc<Link>>,
-    depth: usize,
-    /// Whom it waits for, once for each call.
-    awaited: Mutex<Vec<Wait>>,
+/// What turns hold, and others wait in line for.
+pub(crate) trait Line: fmt::Display + Send + Sync {
+    /// Where the turns are noted that hold it and have called others; `None` if nobody waits for them by it.
+    fn callers(&self) -> Option<&Mutex<Vec<Arc<Link>>>>;
+
+    /// The turns that hold it, as far as they wait for somebody.
+    fn holders(&self) -> Vec<Arc<Link>> {
+        self.callers().map(|callers| callers.lock().clone()).unwrap_or_default()
+    }
+
+    /// What to do where one who stands in line would wait for itself.
+    fn remedy(&self) -> String;
+
+    /// How many turns can hold it, each of which lets one go on who waits when it ends. `None` if all of them have to end.
+    fn places(&self) -> Option<usize>;
 }
 
-/// What a turn waits for by one of its calls. Those for the same actor are alike.
+/// A turn that makes calls, as part of the chain that leads to them.
+pub(crate) struct Link {
+    line: Arc<dyn Line>,
+    method: &'static str,
+    /// The turn by which it was called.
+    parent: Option<Chain>,
+    depth: usize,
+    waits: Mutex<Waits>,
+}
+
+/// What a turn waits for.
+#[derive(Default)]
+struct Waits {
+    /// One for each of its calls.
+    open: Vec<Wait>,
+    next: u64,
+}
+
 struct Wait {
-    site: Weak<Site>,
-    /// True if the call was refused, and is about to say so: then it waits no more.
-    is_refused: bool,
+    number: u64,
+    whom: Whom,
+}
+
+/// Whom a call waits for.
+enum Whom {
+    /// Nobody that is known of: it is on its way, or its turn has not called anybody.
+    Nobody,
+    /// A turn that has called others.
+    Turn(Weak<Link>),
+    /// Those who are before it in a line.
+    Line(Weak<dyn Line>),
+}
+
+/// Not by recursion: a chain of services may be longer than a stack.
+impl Drop for Link {
+    fn drop(&mut self) {
+        let mut parent = self.parent.take();
+        while let Some(mut link) = parent.and_then(|parent| Arc::into_inner(parent.link)) {
+            parent = link.parent.take();
+        }
+    }
+}
+
+/// What has led to a call: a turn, and which of its calls it is.
+#[derive(Clone)]
+pub(crate) struct Chain {
+    link: Arc<Link>,
+    wait: u64,
 }
 
 /// Looking for a cycle and becoming part of one exclude each other, so that of two chains that meet one is refused, and
@@ -36,149 +92,230 @@ static LOOKING: Mutex<()> = Mutex::new(());
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
+        write!(f, "{}.{}", self.line, self.method)
     }
 }
 
-/// The whole chain, from its first turn to this.
+/// The whole chain, from its first turn to this, as far as each still waits for the next.
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(parent) = &self.parent {
-            write!(f, "{parent} → ")?;
+        let turns: Vec<_> = self.turns().take(CHAIN_MAX + 1).collect();
+        if turns.len() > CHAIN_MAX {
+            return f.write_str(&self.ends());
         }
-        write!(f, "{}.{}", self.site, self.method)
+        let (last, before) = (self, turns.iter().skip(1).rev());
+        before.into_iter().try_for_each(|turn| write!(f, "{turn:?} → "))?;
+        write!(f, "{last:?}")
     }
 }
 
 impl Link {
-    /// The link of a turn, which is known to its actor until the turn ends.
-    pub(crate) fn new(site: Arc<Site>, method: &'static str, parent: Option<Arc<Self>>) -> Arc<Self> {
-        let depth = parent.as_ref().map_or(1, |parent| parent.depth + 1);
-        let link = Arc::new(Self { site, method, parent, depth, awaited: Mutex::default() });
-        link.site.callers().push(link.clone());
+    /// The link of a turn, which is known to what it holds until the turn ends.
+    pub(crate) fn new(line: Arc<dyn Line>, method: &'static str, parent: Option<Chain>) -> Arc<Self> {
+        // A service holds nothing, and so a chain of services may be as long as it likes.
+        let own = usize::from(line.callers().is_some());
+        let depth = parent.as_ref().map_or(0, |parent| parent.link.depth) + own;
+        let link = Arc::new(Self { line, method, parent, depth, waits: Mutex::default() });
+        if let Some(callers) = link.line.callers() {
+            callers.lock().push(link.clone());
+        }
+        if let Some(parent) = &link.parent {
+            parent.set(Whom::Turn(Arc::downgrade(&link)));
+        }
         link
     }
 
     /// To be called when the turn has ended.
     pub(crate) fn end(self: &Arc<Self>) {
-        self.site.callers().retain(|link| !Arc::ptr_eq(link, self));
+        if let Some(callers) = self.line.callers() {
+            callers.lock().retain(|link| !Arc::ptr_eq(link, self));
+        }
     }
 
     /// The first and the last turn, for a chain that is too long to be told.
     pub(crate) fn ends(&self) -> String {
         let first = self.turns().last().unwrap_or(self);
-        format!("{}.{} → … → {}.{}", first.site, first.method, self.site, self.method)
+        format!("{first:?} → … → {self:?}")
     }
 
     pub(crate) fn depth(&self) -> usize {
         self.depth
     }
 
-    /// True if a turn of the chain is one of this actor.
-    pub(crate) fn has(&self, site: &Arc<Site>) -> bool {
-        self.turns().any(|link| Arc::ptr_eq(&link.site, site))
+    /// The turn that waits for this one; `None` if nobody does, or has given it up.
+    fn awaited_by(&self) -> Option<&Self> {
+        let parent = self.parent.as_ref()?;
+        parent.is_awaited().then_some(&*parent.link)
     }
 
+    /// The turn and those that wait for it, one by the other.
     fn turns(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |link| link.parent.as_deref())
+        std::iter::successors(Some(self), |link| link.awaited_by())
     }
 
-    /// Notes that the turn waits for an actor, until what is returned is dropped.
-    pub(crate) fn awaits(self: &Arc<Self>, site: &Arc<Site>) -> Awaiting {
-        self.awaited.lock().push(Wait { site: Arc::downgrade(site), is_refused: false });
-        Awaiting { link: self.clone(), site: Arc::downgrade(site) }
+    /// Notes that the turn waits for a call, until what is returned is dropped.
+    pub(crate) fn awaits(self: &Arc<Self>) -> Awaiting {
+        let mut waits = self.waits.lock();
+        let wait = waits.next;
+        waits.next += 1;
+        waits.open.push(Wait { number: wait, whom: Whom::Nobody });
+        drop(waits);
+        Awaiting { chain: Chain { link: self.clone(), wait } }
     }
 
-    /// Ends a wait for an actor: that of a call that was refused, if there is one, because only such a call ends at once.
-    fn forget(&self, site: &Weak<Site>) {
-        let mut awaited = self.awaited.lock();
-        let place = |is_refused| awaited.iter().position(|wait| wait.is(site) && wait.is_refused == is_refused);
-        if let Some(place) = place(true).or_else(|| place(false)) {
-            awaited.swap_remove(place);
-        }
-    }
-
-    /// Notes that a call to an actor is refused.
-    fn refuse(&self, site: &Weak<Site>) {
-        let mut awaited = self.awaited.lock();
-        if let Some(wait) = awaited.iter_mut().find(|wait| wait.is(site) && !wait.is_refused) {
-            wait.is_refused = true;
-        }
-    }
-
-    /// Refuses to wait for an actor that waits, itself or by others, for a turn of this chain.
-    pub(crate) fn refuse_cycle(&self, target: &Arc<Site>, method: &str) -> Result<(), Error> {
-        let _looking = LOOKING.lock();
-        let Some(cycle) = self.find(target) else { return Ok(()) };
-        // Before anybody else looks, because this wait will not be.
-        self.refuse(&Arc::downgrade(target));
-        let through = if cycle.is_empty() { String::new() } else { format!(", which waits for {}", told(&cycle)) };
-        Err(Error::new(
-            ErrorKind::Conflict,
-            format!(
-                "call cycle: {self} → {target}.{method} would wait for itself{through}: let one of them answer later (`Deferred`) \
-                 or make the call after the turn"
-            ),
-        ))
-    }
-
-    /// The turns by which `target` waits for this chain, if it does.
-    fn find(&self, target: &Arc<Site>) -> Option<Vec<Arc<Self>>> {
+    /// The turns by which `target` waits for this chain, if it does, and whether there are places among what they wait for.
+    fn find(&self, target: &Arc<dyn Line>) -> Option<(Vec<Arc<Self>>, bool)> {
         let own: HashSet<_> = self.turns().map(std::ptr::from_ref).collect();
-        let mut known = HashSet::from([Arc::as_ptr(target)]);
-        // The turns that were found to wait, each with the one that waits for its actor.
+        let (mut seen, mut count) = (Seen::default(), 0);
+        // The turns that were found to wait, each with the one that waits for it.
         let mut found: Vec<(Arc<Self>, Option<usize>)> = Vec::new();
-        let mut open = vec![(target.clone(), None)];
-        // Not by recursion: as many actors may wait for each other as there are.
-        while let Some((site, waiting)) = open.pop() {
-            let holders = site.callers().clone();
-            for holder in holders {
-                if own.contains(&Arc::as_ptr(&holder)) {
-                    let turns = std::iter::successors(waiting, |at: &usize| found[*at].1);
-                    let mut turns: Vec<_> = turns.map(|at| found[at].0.clone()).collect();
-                    turns.reverse();
-                    return Some(turns);
+        let mut open: Vec<(Next, Option<usize>)> = vec![(Next::Line(target.clone()), None)];
+        let (mut has_places, mut cycle) = (false, None);
+        // Not by recursion: as many turns may wait for each other as there are.
+        while let Some((next, waiting)) = open.pop() {
+            count += 1;
+            if seen.place(&next, count) != count {
+                continue;
+            }
+            match next {
+                Next::Line(line) => {
+                    has_places |= line.places().is_some();
+                    open.extend(line.holders().into_iter().map(|holder| (Next::Turn(holder), waiting)));
                 }
-                let awaited: Vec<_> = holder.awaited.lock().iter().filter_map(Wait::awaited).collect();
-                found.push((holder, waiting));
-                let next = awaited.into_iter().filter(|next| known.insert(Arc::as_ptr(next)));
-                open.extend(next.map(|next| (next, Some(found.len() - 1))));
+                Next::Turn(turn) if own.contains(&Arc::as_ptr(&turn)) => {
+                    cycle.get_or_insert(waiting);
+                    if !has_places {
+                        break;
+                    }
+                }
+                Next::Turn(turn) => {
+                    let awaited = turn.awaited();
+                    found.push((turn, waiting));
+                    open.extend(awaited.into_iter().map(|next| (next, Some(found.len() - 1))));
+                }
             }
         }
-        None
+        let turns = std::iter::successors(cycle?, |at: &usize| found[*at].1);
+        let mut turns: Vec<_> = turns.map(|at| found[at].0.clone()).collect();
+        turns.reverse();
+        Some((turns, has_places))
+    }
+
+    /// What it waits for.
+    fn awaited(&self) -> Vec<Next> {
+        self.waits.lock().open.iter().filter_map(|wait| wait.whom.next()).collect()
+    }
+}
+
+impl Chain {
+    fn entry<'w>(&self, waits: &'w mut MutexGuard<'_, Waits>) -> Option<&'w mut Wait> {
+        waits.open.iter_mut().find(|wait| wait.number == self.wait)
+    }
+
+    /// True if the turn still waits for the call.
+    fn is_awaited(&self) -> bool {
+        self.entry(&mut self.link.waits.lock()).is_some()
+    }
+
+    fn set(&self, whom: Whom) {
+        if let Some(wait) = self.entry(&mut self.link.waits.lock()) {
+            wait.whom = whom;
+        }
+    }
+
+    /// Notes that the call stands in line no more: it has its turn.
+    pub(crate) fn admitted(&self) {
+        self.set(Whom::Nobody);
+    }
+
+    /// True if a turn of the chain holds this.
+    pub(crate) fn has(&self, line: &Arc<impl Line>) -> bool {
+        let holds = |link: &Link| std::ptr::addr_eq(Arc::as_ptr(&link.line), Arc::as_ptr(line));
+        self.is_awaited() && self.link.turns().any(holds)
+    }
+
+    /// Notes that the call stands in line, or refuses that if those before it wait, themselves or by others, for a turn of
+    /// this chain.
+    pub(crate) fn stand_in_line(&self, target: Arc<dyn Line>, method: Option<&str>) -> Result<(), Error> {
+        let _looking = LOOKING.lock();
+        self.set(Whom::Line(Arc::downgrade(&target)));
+        if !self.is_awaited() {
+            // Nobody waits for it, and so nobody waits for itself.
+            return Ok(());
+        }
+        let Some((cycle, has_places)) = self.link.find(&target) else { return Ok(()) };
+        if has_places && deadlock::can_go_on(&self.link, &target) {
+            return Ok(());
+        }
+        // Before anybody else looks, because this wait will not be.
+        self.set(Whom::Nobody);
+        let through = if cycle.is_empty() { String::new() } else { format!(", which waits for {}", told(&cycle)) };
+        let method = method.map(|method| format!(".{method}")).unwrap_or_default();
+        Err(Error::new(
+            ErrorKind::Conflict,
+            format!("call cycle: {} → {target}{method} would wait for itself{through}: {}", self.link, target.remedy()),
+        ))
+    }
+}
+
+/// What is to be looked at next.
+enum Next {
+    Turn(Arc<Link>),
+    Line(Arc<dyn Line>),
+}
+
+impl Whom {
+    fn next(&self) -> Option<Next> {
+        match self {
+            Self::Nobody => None,
+            Self::Turn(turn) => turn.upgrade().map(Next::Turn),
+            Self::Line(line) => line.upgrade().map(Next::Line),
+        }
+    }
+}
+
+/// What was looked at, each with a number.
+#[derive(Default)]
+struct Seen {
+    turns: HashMap<*const Link, usize>,
+    lines: HashMap<*const (), usize>,
+}
+
+impl Seen {
+    /// The number of what was there before, or this one from now on.
+    fn place(&mut self, next: &Next, number: usize) -> usize {
+        *match next {
+            Next::Turn(turn) => self.turns.entry(Arc::as_ptr(turn)).or_insert(number),
+            Next::Line(line) => self.lines.entry(Arc::as_ptr(line).cast()).or_insert(number),
+        }
     }
 }
 
 /// The turns of a cycle, or the first and the last of one that is too long to be told.
 fn told(turns: &[Arc<Link>]) -> String {
-    let name = |link: &Arc<Link>| format!("{}.{}", link.site, link.method);
     match turns {
         [first, .., last] if turns.len() > TURNS_TOLD_MAX => {
-            format!("{} and {} more up to {}", name(first), turns.len() - 2, name(last))
+            format!("{first:?} and {} more up to {last:?}", turns.len() - 2)
         }
-        turns => turns.iter().map(name).collect::<Vec<_>>().join(", "),
+        turns => turns.iter().map(|turn| format!("{turn:?}")).collect::<Vec<_>>().join(", "),
     }
 }
 
-impl Wait {
-    fn is(&self, site: &Weak<Site>) -> bool {
-        self.site.ptr_eq(site)
-    }
-
-    /// The actor, if it is waited for.
-    fn awaited(&self) -> Option<Arc<Site>> {
-        if self.is_refused { None } else { self.site.upgrade() }
-    }
-}
-
-/// A turn's wait for an actor.
+/// A turn's wait for a call.
 pub(crate) struct Awaiting {
-    link: Arc<Link>,
-    site: Weak<Site>,
+    chain: Chain,
+}
+
+impl Awaiting {
+    /// What the call takes along.
+    pub(crate) fn chain(&self) -> &Chain {
+        &self.chain
+    }
 }
 
 impl Drop for Awaiting {
     fn drop(&mut self) {
-        self.link.forget(&self.site);
+        let Chain { link, wait } = &self.chain;
+        link.waits.lock().open.retain(|open| open.number != *wait);
     }
 }

@@ -5,13 +5,15 @@ use std::sync::Arc;
 
 use mainstay_core::time::Instant;
 use mainstay_core::{Error, Result};
+use mainstay_state::TransactionId;
 use mainstay_state::actor::ActorWrites;
 
 use crate::actor::gate::{Hold, Output};
 use crate::actor::site::Site;
 use crate::call::arrival::{Deadline, Method};
-use crate::call::chain::{CHAIN_MAX, Link};
+use crate::call::chain::{Awaiting, CHAIN_MAX, Chain, Line, Link};
 use crate::call::idempotency::CallKey;
+use crate::call::transactions::{Begun, TRANSACTIONS_KNOWN_MAX, Turns};
 use crate::observe::trace::Trace;
 
 thread_local! {
@@ -25,7 +27,7 @@ thread_local! {
 pub(crate) struct Current {
     pub(crate) method: &'static Method,
     /// What led to it: the turns in which it was made, if it was made in one.
-    pub(crate) chain: Option<Arc<Link>>,
+    pub(crate) chain: Option<Chain>,
     pub(crate) deadline: Deadline,
     /// When it arrived, if it is one of those that are measured.
     pub(crate) arrived: Option<Instant>,
@@ -35,8 +37,12 @@ pub(crate) struct Current {
     pub(crate) trace: Trace,
     /// The actor whose turn it is; `None` for that of a service or a worker, and before it has one.
     pub(crate) site: Option<Arc<Site>>,
+    /// What it holds, or runs in, if it is a turn of a service or a worker.
+    pub(crate) line: Option<Arc<dyn Line>>,
     /// The turn itself as part of the chain, once it makes a call.
     link: Option<Arc<Link>>,
+    /// The transactions that it has begun, the last ones.
+    transactions: Vec<Begun>,
     /// What it changes beside the fields of its actor.
     pub(crate) writes: Option<Box<ActorWrites>>,
     /// What leaves when it is durable.
@@ -44,6 +50,8 @@ pub(crate) struct Current {
     /// How many commits of the actor had failed when what the turn sees was read.
     pub(crate) failures: u64,
     pub(crate) kind: TurnKind,
+    /// True if fields have handed over to it what is not submitted: if it fails, they go back to what is stored.
+    pub(crate) has_handed_over: bool,
 }
 
 /// What a turn may do to its actor.
@@ -80,11 +88,14 @@ impl Current {
             key: None,
             trace: Trace::default(),
             site: None,
+            line: None,
             link: None,
+            transactions: Vec::new(),
             writes: None,
             outputs: Vec::new(),
             failures: 0,
             kind: TurnKind::Exclusive,
+            has_handed_over: false,
         })
     }
 
@@ -94,6 +105,18 @@ impl Current {
         self.site = Some(site);
         self.kind = kind;
         self.failures = failures;
+    }
+
+    /// The turn as part of the chain that leads to what it calls; `None` for one that nobody can wait for.
+    fn as_link(&mut self) -> Option<Arc<Link>> {
+        if self.link.is_none() {
+            let line = self.site.clone().map(|site| site as Arc<dyn Line>).or_else(|| self.line.clone())?;
+            self.link = Some(Link::new(line, self.method.name(), self.chain.clone()));
+        }
+        if let Some(link) = &self.link {
+            self.transactions.iter().for_each(|begun| begun.waits(link));
+        }
+        self.link.clone()
     }
 
     /// True if there is nothing to do for it beside its method.
@@ -121,8 +144,8 @@ impl Current {
     /// Ends the turn. Returns what it has left, and the actor that it was one of.
     pub(crate) fn end(mut self: Box<Self>) -> Remains {
         let (writes, outputs, failures) = (self.writes.take(), std::mem::take(&mut self.outputs), self.failures);
-        let key = self.key.take();
-        Remains { site: self.end_quietly(), writes, outputs, failures, key }
+        let (key, has_handed_over) = (self.key.take(), std::mem::take(&mut self.has_handed_over));
+        Remains { site: self.end_quietly(), writes, outputs, failures, key, has_handed_over }
     }
 
     /// Ends a turn that [has left nothing](Current::is_quiet). Returns the actor that it was one of.
@@ -133,6 +156,12 @@ impl Current {
         }
         if self.chain.is_some() {
             self.chain = None;
+        }
+        if self.line.is_some() {
+            self.line = None;
+        }
+        if !self.transactions.is_empty() {
+            self.transactions.drain(..).for_each(|begun| begun.end());
         }
         if !self.trace.is_none() {
             self.trace = Trace::default();
@@ -179,6 +208,7 @@ pub(crate) struct Remains {
     pub(crate) outputs: Vec<Output>,
     pub(crate) failures: u64,
     pub(crate) key: Option<Arc<CallKey>>,
+    pub(crate) has_handed_over: bool,
 }
 
 impl Drop for Current {
@@ -186,13 +216,15 @@ impl Drop for Current {
         if let Some(link) = &self.link {
             link.end();
         }
+        self.transactions.iter().for_each(Begun::end);
     }
 }
 
 /// What a call that is made here takes with it.
 #[derive(Default)]
 pub(crate) struct Outgoing {
-    pub(crate) chain: Option<Arc<Link>>,
+    /// That the turn waits for it, if it is made in one.
+    pub(crate) awaiting: Option<Awaiting>,
     pub(crate) at_most: Option<Instant>,
     /// What it waits behind: a call is an effect of the turns before it.
     pub(crate) hold: Option<Hold>,
@@ -213,16 +245,8 @@ pub(crate) fn is_in_turn() -> bool {
 pub(crate) fn outgoing() -> Result<Outgoing> {
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return Ok(Outgoing::default()) };
-        let chain = match (&current.link, &current.site) {
-            (Some(link), _) => Some(link.clone()),
-            (None, Some(site)) => {
-                let link = Link::new(site.clone(), current.method.name(), current.chain.clone());
-                current.link = Some(link.clone());
-                Some(link)
-            }
-            (None, None) => current.chain.clone(),
-        };
-        if let Some(chain) = &chain
+        let link = current.as_link();
+        if let Some(chain) = &link
             && chain.depth() > CHAIN_MAX
         {
             return Err(Error::new(
@@ -231,7 +255,33 @@ pub(crate) fn outgoing() -> Result<Outgoing> {
             ));
         }
         let hold = current.site.as_ref().and_then(|site| site.gate.hold(site, current.failures));
-        Ok(Outgoing { chain, at_most: current.deadline.moment(), hold, key: None })
+        Ok(Outgoing { awaiting: link.map(|link| link.awaits()), at_most: current.deadline.moment(), hold, key: None })
+    })
+}
+
+/// Notes that a transaction is begun in this turn.
+pub(crate) fn begin_transaction(turns: &Arc<Turns>, transaction: TransactionId) {
+    CURRENT.with_borrow_mut(|current| {
+        let Some(current) = current else { return };
+        if current.transactions.len() >= TRANSACTIONS_KNOWN_MAX {
+            current.transactions.remove(0).end();
+        }
+        current.transactions.push(Begun { turns: turns.clone(), transaction });
+    });
+}
+
+/// Has this turn stand in line for something that is no call, until what is returned is dropped; `None` if this is no turn.
+///
+/// # Errors
+/// `Conflict` if it would wait for itself.
+pub(crate) fn stand_in_line(
+    line: impl FnOnce(&Arc<Link>) -> Arc<dyn Line>,
+) -> Result<Option<(Awaiting, Arc<dyn Line>)>> {
+    CURRENT.with_borrow_mut(|current| {
+        let Some(link) = current.as_mut().and_then(|current| current.as_link()) else { return Ok(None) };
+        let (awaiting, line) = (link.awaits(), line(&link));
+        awaiting.chain().stand_in_line(line.clone(), None)?;
+        Ok(Some((awaiting, line)))
     })
 }
 
@@ -296,6 +346,27 @@ pub(crate) fn changed<R>(look: impl FnOnce(&ActorWrites) -> Option<R>) -> Option
 /// Takes what was changed so far beside the fields of the actor, for a save in the middle of a turn.
 pub(crate) fn take_writes() -> Option<Box<ActorWrites>> {
     CURRENT.with_borrow_mut(|current| current.as_mut()?.writes.take())
+}
+
+/// Gives back what a save has taken, and has not submitted. What was changed since comes after it. Where the turn of this
+/// actor does not run any more, its object is lost with all that it has handed over.
+pub(crate) fn give_back(site: &Arc<Site>, writes: Option<Box<ActorWrites>>, outputs: Vec<Output>) {
+    CURRENT.with_borrow_mut(|current| {
+        let is_own = |current: &&mut Box<Current>| current.site.as_ref().is_some_and(|own| Arc::ptr_eq(own, site));
+        let Some(current) = current.as_mut().filter(is_own) else { return };
+        let later = std::mem::replace(&mut current.outputs, outputs);
+        current.outputs.extend(later);
+        let Some(mut writes) = writes else { return };
+        current.has_handed_over = true;
+        if let Some(later) = current.writes.take()
+            && let Err(error) = writes.merge(*later)
+        {
+            // What cannot be put together is not to be stored in part: nothing of the turn happens.
+            tracing::warn!(actor = %site, ?error, "a save was given up, and what was changed since does not go with it");
+            current.failures = u64::MAX;
+        }
+        current.writes = Some(writes);
+    });
 }
 
 /// What kind of turn of an actor this is.

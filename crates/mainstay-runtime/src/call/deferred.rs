@@ -3,7 +3,7 @@ use std::fmt;
 use mainstay_core::Error;
 use tokio::sync::oneshot;
 
-use crate::actor::engagement::Engagement;
+use crate::actor::engagement::Owed;
 use crate::call::contract::{Contract, Reply as _};
 use crate::call::current;
 
@@ -14,7 +14,8 @@ use crate::call::current;
 /// responder is dropped, because the actor is deactivated or forgets it, the caller gets an error. If the caller's time
 /// limit passes, the caller gets an error and the responder's answer goes nowhere.
 ///
-/// As long as a caller waits for it, its actor is in use, and is not collected as an idle one.
+/// As long as a caller waits for it, its actor is in use, and is not collected as an idle one. While as many wait as the setting
+/// `calls_max` of the actor says, calls of such methods are refused with `Overloaded`.
 pub struct Deferred<T, E = Error> {
     later: Box<Later<Result<T, E>>>,
 }
@@ -23,7 +24,7 @@ pub struct Deferred<T, E = Error> {
 pub struct Later<R> {
     receiver: oneshot::Receiver<R>,
     /// That its actor owes it, if it is one of an actor.
-    _engagement: Option<Engagement>,
+    _owed: Option<Owed>,
 }
 
 impl<R> Later<R> {
@@ -41,7 +42,7 @@ pub struct Responder<T, E = Error> {
 /// An answer for later, and who gives it.
 pub fn deferred<T: Contract, E: Contract + From<Error>>() -> (Deferred<T, E>, Responder<T, E>) {
     let (sender, receiver) = oneshot::channel();
-    let later = Later { receiver, _engagement: current::site().map(Engagement::new) };
+    let later = Later { receiver, _owed: current::site().map(Owed::new) };
     (Deferred { later: Box::new(later) }, Responder { sender })
 }
 

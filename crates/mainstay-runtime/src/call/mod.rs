@@ -11,4 +11,5 @@ pub(crate) mod ground;
 pub(crate) mod host;
 pub(crate) mod idempotency;
 pub(crate) mod proxy;
+pub(crate) mod transactions;
 pub(crate) mod turn;

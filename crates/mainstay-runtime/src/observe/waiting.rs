@@ -31,11 +31,29 @@ impl Drop for Waiting {
     }
 }
 
-/// Counts a call that may not wait, because too many do, and says so unless that was said just now.
-pub(crate) fn refused(site: &Site, call: &Call) {
+/// Counts a call that is refused because there are too many, and says so unless that was said just now.
+pub(crate) fn refused(site: &Site, call: &Call, limit: Limit) {
     let ledger = &site.hall.ledger;
     ledger.refused();
     let Some(unsaid) = ledger.warnings.mailbox_full.admit(&site.id) else { return };
-    let waiting = site.hall.settings.mailbox;
-    tracing::warn!(actor = %site, method = call.current.method.name(), waiting, unsaid, "the mailbox is full");
+    let method = call.current.method.name();
+    match limit {
+        Limit::Mailbox => {
+            let waiting = site.hall.settings.mailbox;
+            tracing::warn!(actor = %site, method, waiting, unsaid, "the mailbox is full");
+        }
+        Limit::Calls => {
+            let calls_max = site.hall.settings.calls_max;
+            tracing::warn!(actor = %site, method, calls_max, unsaid, "too many calls are under way");
+        }
+    }
+}
+
+/// What there are too many for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Limit {
+    /// The setting `mailbox`.
+    Mailbox,
+    /// The setting `calls_max`.
+    Calls,
 }

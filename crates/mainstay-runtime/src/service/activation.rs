@@ -11,6 +11,7 @@ use crate::actor::activation::ActorOptions;
 use crate::actor::event::audience::Audience;
 use crate::actor::population::Population;
 use crate::actor::settings::ActorSettings;
+use crate::call::transactions::TransactionTurns;
 use crate::call::turn::catching;
 use crate::interfaces::Interfaces;
 use crate::observe::ledger::Ledger;
@@ -145,7 +146,8 @@ async fn make<T: Service>(
     options: StateOptions,
     context: &ServiceContext,
 ) -> Result<(T, Closing)> {
-    let state = StateManager::open_with(partition.clone(), options).await?;
+    let calls = Arc::new(TransactionTurns::default());
+    let state = StateManager::open_within(partition.clone(), options, Some(calls)).await?;
     let made = async {
         let before: Vec<_> = state.collections()?.into_iter().map(|info| info.name).collect();
         let mut transaction = state.begin();

@@ -1,7 +1,11 @@
+use std::fmt;
 use std::sync::Arc;
 use std::task::Context;
 
+use parking_lot::Mutex;
+
 use crate::call::arrival::Call;
+use crate::call::chain::{Line, Link};
 use crate::call::contract::Outcome;
 use crate::call::current::Current;
 use crate::call::finished::Finished;
@@ -12,6 +16,27 @@ use crate::service::definition::Service;
 /// apart.
 pub struct Served<T> {
     object: T,
+}
+
+/// Its calls wait for nobody to be let in.
+impl<T: Service> Line for Served<T> {
+    fn callers(&self) -> Option<&Mutex<Vec<Arc<Link>>>> {
+        None
+    }
+
+    fn remedy(&self) -> String {
+        String::new()
+    }
+
+    fn places(&self) -> Option<usize> {
+        None
+    }
+}
+
+impl<T: Service> fmt::Display for Served<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "service {}", T::NAME)
+    }
 }
 
 impl<T: Service> Served<T> {
@@ -34,6 +59,7 @@ impl<T: Service> Host for Served<T> {
     {
         let (served, mut current) = (self.clone(), call.current);
         current.count_deadline();
+        current.line = Some(self.clone());
         Start::Turn(Progress::Ready(Box::pin(async move {
             let trace = std::mem::take(&mut current.trace);
             let mut current = Some(current);

@@ -76,7 +76,8 @@ impl WorkerContext {
     }
 
     /// A proxy to the one worker that implements the interface. A worker that calls its own kind takes a second instance
-    /// meanwhile.
+    /// meanwhile, as far as `max` of its pool goes: where all places are held by calls that wait for each other, the next one is
+    /// refused with `Conflict`.
     ///
     /// # Errors
     /// As [`Services::worker`].

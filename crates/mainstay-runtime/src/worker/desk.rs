@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use mainstay_core::Result;
-use mainstay_core::task::Scope;
+use mainstay_core::task::{Home, Scope};
 
 use super::definition::Worker;
 use super::host::{Named, WorkerPool};
@@ -39,7 +39,14 @@ impl WorkerType {
             let pool = WorkerPool::<T>::start(options.clone(), services)?;
             let interfaces = Interfaces::<WorkerPool<T>>::of_worker();
             let (list, objects) = (interfaces.list().to_vec(), interfaces.objects(&pool));
-            Ok(Arc::new(Desk { name: T::NAME, list, objects, scope: pool.scope().clone(), pool }))
+            Ok(Arc::new(Desk {
+                name: T::NAME,
+                list,
+                objects,
+                home: Home::current().without_scope(),
+                scope: pool.scope().clone(),
+                pool,
+            }))
         };
         Ok(Self { name: T::NAME, open: Arc::new(open) })
     }
@@ -60,6 +67,7 @@ pub struct Desk {
     list: Vec<OfferedInterface>,
     /// The pool behind each of its interfaces: an `Arc` of the interface's own type.
     objects: Vec<(TypeId, Box<dyn Any + Send + Sync>)>,
+    home: Home,
     scope: Scope,
     pool: Arc<dyn Closing>,
 }
@@ -106,6 +114,11 @@ impl Desk {
     pub(crate) fn object<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<O>> {
         let (_, object) = self.objects.iter().find(|(interface, _)| *interface == TypeId::of::<O>())?;
         object.downcast_ref::<Arc<O>>().cloned()
+    }
+
+    /// Where its calls are made.
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
     }
 
     /// Where its calls run.

@@ -86,6 +86,11 @@ impl<T: Worker> WorkerPool<T> {
         match self.pool.claim() {
             Ok(Claim::Place(place)) => Start::Turn(Progress::Ready(Box::pin(work(place, method, call)))),
             Ok(Claim::Waiter(waiter)) => {
+                if let Some(chain) = &call.current.chain
+                    && let Err(error) = chain.stand_in_line(self.pool.clone(), Some(call.current.method.name()))
+                {
+                    return Start::Refused(error);
+                }
                 let (reply, queued) = ReplyTo::new();
                 drop(self.scope.spawn(work_later(waiter, method, call, reply)));
                 Start::Queued(queued)
@@ -104,6 +109,7 @@ where
 {
     let mut current = call.current;
     let trace = std::mem::take(&mut current.trace);
+    current.line = Some(place.line());
     let mut current = Some(current);
     let outcome = {
         let mut running = std::pin::pin!(method.invoke(place.begin()));
@@ -129,19 +135,22 @@ where
     let place = match place {
         Ok(place) if reply.claim() => place,
         Ok(_) => return,
-        Err(error) => return reply.send(Finished::failed(error)),
+        Err(error) => return reply.refuse(call.current.method, error),
     };
-    let called = call.current.method.name();
+    if let Some(chain) = &call.current.chain {
+        chain.admitted();
+    }
+    let called = call.current.method;
     let mut turn = Box::pin(work(place, method, call));
     // One that has panicked is not polled again, and its instance is gone.
     let finished = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| turn.as_mut().poll(cx))) {
-        Ok(polled) => polled,
-        Err(panic) => {
-            let subject = Subject { method: called, whom: &Named(T::NAME) };
-            Poll::Ready(Finished::failed(subject.panicked(&*panic)))
-        }
+        Ok(polled) => polled.map(Ok),
+        Err(panic) => Poll::Ready(Err(Subject { method: called.name(), whom: &Named(T::NAME) }.panicked(&*panic))),
     });
-    reply.send(finished.await);
+    match finished.await {
+        Ok(finished) => reply.send(finished),
+        Err(error) => reply.refuse(called, error),
+    }
 }
 
 /// A worker in messages.

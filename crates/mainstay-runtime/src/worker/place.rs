@@ -4,6 +4,7 @@ use mainstay_core::Result;
 use tokio::sync::oneshot;
 
 use super::pool::Pool;
+use crate::call::chain::Line;
 
 /// What a call gets from a pool.
 pub(super) enum Claim<T: Send + 'static> {
@@ -21,6 +22,11 @@ pub(super) struct Place<T: Send + 'static> {
 impl<T: Send + 'static> Place<T> {
     pub(super) fn new(pool: Arc<Pool<T>>, instance: Option<T>) -> Self {
         Self { pool, instance, is_at_work: false }
+    }
+
+    /// What the call holds.
+    pub(super) fn line(&self) -> Arc<dyn Line> {
+        self.pool.clone()
     }
 
     /// The instance, to be worked with. If [`end`](Place::end) is not called, it is not used again.

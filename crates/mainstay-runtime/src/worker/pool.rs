@@ -10,6 +10,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::options::PoolOptions;
 use super::place::{Claim, Place, Waiter};
+use crate::call::chain::{Line, Link};
 use crate::call::turn::panic_text;
 
 /// The instances of a worker on this node. A call has one to itself: an idle one, or a new one while there are fewer than
@@ -22,6 +23,8 @@ pub(super) struct Pool<T> {
     options: PoolOptions,
     make: Box<dyn Fn() -> T + Send + Sync>,
     crew: Mutex<Crew<T>>,
+    /// The calls at work here that have called others.
+    callers: Mutex<Vec<Arc<Link>>>,
     /// Wakes whoever tends the pool.
     stirred: Notify,
 }
@@ -59,6 +62,30 @@ impl<T> fmt::Debug for Pool<T> {
     }
 }
 
+impl<T> fmt::Display for Pool<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "worker {}", self.name)
+    }
+}
+
+impl<T: Send> Line for Pool<T> {
+    fn callers(&self) -> Option<&Mutex<Vec<Arc<Link>>>> {
+        Some(&self.callers)
+    }
+
+    fn remedy(&self) -> String {
+        let places = self.options.max;
+        format!(
+            "all of its {places} places (`max`) are held by calls that wait for this one: raise `max`, or let them end without \
+             waiting"
+        )
+    }
+
+    fn places(&self) -> Option<usize> {
+        Some(self.options.max)
+    }
+}
+
 impl<T: Send + 'static> Pool<T> {
     /// A pool with its first instances. [`tend`](Pool::tend) is to be run beside it.
     ///
@@ -84,7 +111,8 @@ impl<T: Send + 'static> Pool<T> {
             is_untended: false,
             is_closed: false,
         };
-        Ok(Arc::new(Self { name, options, make: Box::new(make), crew: Mutex::new(crew), stirred: Notify::new() }))
+        let (make, crew, callers) = (Box::new(make), Mutex::new(crew), Mutex::default());
+        Ok(Arc::new(Self { name, options, make, crew, callers, stirred: Notify::new() }))
     }
 
     /// A place for one call, or one in the queue.

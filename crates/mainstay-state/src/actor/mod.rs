@@ -9,6 +9,7 @@
 //! This is plain storage. Nothing here knows of turns, locks or tasks, and nothing asks what time it is: what a
 //! [`Reminder`] does next is a function of the time that it is given. The bytes are in `docs/internals/actor-state.md`.
 
+mod committing;
 mod store;
 mod writes;
 

@@ -3,11 +3,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::random;
+use mainstay_core::task::Home;
 use mainstay_core::time::WallTime;
-use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Result, SequenceNumber};
+use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Level, Result, SequenceNumber};
 use mainstay_replica::{Batch, KeyRange, Order, Partition, Snapshot};
 use rand::Rng as _;
 
+use super::committing::{Committing, OnItsWay, Unfinished};
 use super::deletion;
 use super::layout::{self, EncodedId};
 use super::name::Kind;
@@ -46,6 +48,8 @@ struct Inner {
     partition: Partition,
     epoch: Epoch,
     tenure: Arc<Tenure>,
+    /// Where a commit is waited for that was given up.
+    home: Home,
 }
 
 impl fmt::Debug for ActorStore {
@@ -70,7 +74,7 @@ impl ActorStore {
             partition.commit(batch).await?;
         }
         let tenure = Tenure::new(claim, partition.level());
-        let store = Self { inner: Arc::new(Inner { partition, epoch, tenure }) };
+        let store = Self { inner: Arc::new(Inner { partition, epoch, tenure, home: Home::current() }) };
         match store.finish_deletions().await {
             Err(error) if deletion::can_wait(&error) => {
                 let partition = store.partition().id();
@@ -356,12 +360,24 @@ impl ActorStore {
     ///
     /// To be correct: no other commit of the same actor is in flight. See [the indexes](ActorStore).
     ///
+    /// If the future is dropped before the outcome is known, this is [closed](ActorStore::closed) at once, because what
+    /// others read from then on may be what the commit is about to replace. It cannot be opened again before the commit has
+    /// ended.
+    ///
     /// # Errors
     /// `NotPrimary`, `Overloaded`, `TooLarge`, `Corrupt`, `UnknownVersion`: nothing was changed. `OutcomeUnknown`: it may or
     /// may not have happened, and the partition has to be opened again.
     pub async fn commit(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
         let Inner { partition, tenure, .. } = &*self.inner;
         let _underway = tenure.begin_commit().ok_or_else(|| Tenure::refusal(partition))?;
+        // It may take several steps, and may be given up between them as well.
+        let unfinished = Unfinished::new(tenure);
+        let outcome = self.commit_counted(writes).await;
+        unfinished.disarm();
+        outcome
+    }
+
+    async fn commit_counted(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
         writes.id().check()?;
         if writes.is_deleted() {
             return Box::pin(self.commit_deletion(writes)).await;
@@ -381,11 +397,16 @@ impl ActorStore {
 
     /// Commits a batch. If nobody knows what became of it, this is closed.
     pub(super) async fn send(&self, batch: Batch) -> Result<SequenceNumber> {
-        let outcome = self.inner.partition.commit(batch).await;
-        if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutcomeUnknown) {
-            self.inner.tenure.end();
+        let Inner { partition, tenure, home, .. } = &*self.inner;
+        if partition.level() == Level::None {
+            // It happens at once, and so nobody can give it up on its way.
+            return partition.commit(batch).await.inspect_err(|error| tenure.end_if_unknown(error));
         }
-        outcome
+        // Counted by itself, because it goes on where nobody waits for it any more.
+        let underway = tenure.begin_commit().ok_or_else(|| Tenure::refusal(partition))?;
+        let committed = partition.clone();
+        let outcome = Box::pin(async move { committed.commit(batch).await });
+        Committing { home, tenure, on_its_way: Some(OnItsWay { outcome, _underway: underway }) }.await
     }
 
     /// Adds to a batch what is set and removed by name, after what a deletion removes.
@@ -507,7 +528,7 @@ impl ActorStore {
 
     /// Whether this is still the primary, and was so without a break since this was opened.
     fn check(&self) -> Result<()> {
-        let Inner { partition, epoch, tenure } = &*self.inner;
+        let Inner { partition, epoch, tenure, .. } = &*self.inner;
         if partition.check()? == *epoch {
             return if tenure.is_over() { Err(Tenure::refusal(partition)) } else { Ok(()) };
         }

@@ -2,9 +2,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use mainstay_core::{Error, ErrorKind, Result, time};
+use mainstay_core::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::task::coop::consume_budget;
 
 use crate::collection::{Collection, Handle};
 use crate::lock::LockMode;
@@ -106,6 +107,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
     /// for an item above [`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX); `Timeout` while the queue is cleared or dropped by
     /// another transaction; `NotPrimary`.
     pub async fn enqueue(&self, tx: &mut Transaction, item: T) -> Result<()> {
+        consume_budget().await;
         self.begin(tx)?;
         let item = queue::encode(&self.handle, item)?;
         let Handle { known, .. } = &self.handle;
@@ -153,6 +155,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
     /// [`transact`](StateManager::transact) does not try again; otherwise as
     /// [`try_dequeue`](ConcurrentQueue::try_dequeue).
     pub async fn dequeue(&self, tx: &mut Transaction) -> Result<Arc<T>> {
+        consume_budget().await;
         self.begin(tx)?;
         if tx.writes.is_cleared(self.handle.known.id) {
             return self.dequeue_own(tx).await;
@@ -244,7 +247,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
         if let Some(item) = self.pop(tx)? {
             return Ok(item);
         }
-        time::sleep(tx.time_left()).await;
+        self.handle.shared.home.sleep(tx.time_left()).await;
         Err(self.no_item(tx))
     }
 

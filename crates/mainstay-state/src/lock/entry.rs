@@ -83,6 +83,13 @@ impl Entry {
         self.queue.as_ref().is_some_and(|queue| queue.contains(place))
     }
 
+    /// Who is before a request that waits.
+    pub(super) fn blockers(&self, place: Place, id: TransactionId, mode: LockMode) -> Vec<TransactionId> {
+        let holders = self.holders.in_the_way_of(id, mode).map(|(holder, _)| holder.id);
+        let ahead = self.queue.iter().flat_map(|queue| queue.ahead_of(place)).map(|waiter| waiter.id);
+        holders.chain(ahead).collect()
+    }
+
     pub(super) fn is_waited_for_by_another(&self, id: TransactionId) -> bool {
         let Some(queue) = &self.queue else { return false };
         // A transaction waits for one thing at a time: of two at least one is another.

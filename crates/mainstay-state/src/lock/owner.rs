@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::fmt;
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use mainstay_core::time::{self, Duration, Instant};
 use mainstay_replica::Key;
 use smallvec::SmallVec;
 
-use super::entry::Wakers;
+use super::entry::{Entry, Wakers};
 use super::held::{Held, HeldLock};
 use super::holders::Holder;
 use super::queue::Place;
@@ -198,13 +199,31 @@ impl<T: AsRef<LockTable>> LockOwner<T> {
         if limit.is_zero() {
             return self.refuse(request, resource);
         }
+        let told = self.table().calls().map(|_| resource.clone());
         if self.begin(request, resource)? {
             return Ok(());
         }
+        let _wait = match told.map_or(Ok(None), |resource| self.tell_wait(&resource)) {
+            Ok(wait) => wait,
+            Err(error) => {
+                self.withdraw();
+                return Err(error);
+            }
+        };
+        let shared = self.shared.clone();
         let mut waiting = Waiting { owner: self };
         // If the limit passes while the lock is granted, `end` finds the lock.
-        let _ = time::timeout(limit, poll_fn(|context| waiting.poll(context))).await;
+        let _ = (*shared).as_ref().home().timeout(limit, poll_fn(|context| waiting.poll(context))).await;
         waiting.end(limit)
+    }
+
+    /// Tells of the request that waits, and is refused if that is for itself, by what the table does not know.
+    fn tell_wait(&self, resource: &str) -> Result<Option<Box<dyn Any + Send>>> {
+        let (Some(calls), Some(pending)) = (self.table().calls(), &self.pending) else { return Ok(None) };
+        let Request { hash, key, mode, .. } = &pending.request;
+        let blockers = |entry: &mut Entry| entry.blockers(pending.place, self.id, *mode);
+        let blockers = self.table().with_entry(*hash, key, blockers).unwrap_or_default();
+        calls.waits(&blockers, resource)
     }
 
     /// Whoever waits can be waited for: all that it holds is in the table.

@@ -1,10 +1,12 @@
 use std::hash::{BuildHasher as _, Hasher as _};
+use std::sync::Arc;
 use std::task::Waker;
 
 use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use hashbrown::hash_table;
 use mainstay_core::random;
+use mainstay_core::task::Home;
 use mainstay_replica::Key;
 use parking_lot::{Mutex, MutexGuard};
 use rand::Rng as _;
@@ -15,6 +17,7 @@ use super::request::Request;
 use super::sharers::{Sharer, Sharers, StripeNumber};
 use super::waits::Waits;
 use super::{LockMode, TransactionId};
+use crate::call_graph::CallGraph;
 use crate::layout::{self, CollectionId};
 
 /// In how many parts a table is cut, so that transactions of different keys do not meet. A power of two.
@@ -34,6 +37,10 @@ pub(crate) struct LockTable {
     sharers: Sharers,
     /// Never locked while a shard is: first this, then the shard.
     waits: Mutex<Waits>,
+    /// By whose clock is waited.
+    home: Home,
+    /// What else those who use transactions wait for.
+    calls: Option<Arc<dyn CallGraph>>,
 }
 
 /// A part of the table, on cache lines of its own.
@@ -44,10 +51,26 @@ struct Shard {
 }
 
 impl LockTable {
+    #[cfg(test)]
     pub(crate) fn new() -> Self {
+        Self::within(None)
+    }
+
+    /// The locks of a partition whose transactions are used in calls.
+    pub(crate) fn within(calls: Option<Arc<dyn CallGraph>>) -> Self {
         let hasher = FixedState::with_seed(random::rng().next_u64());
         let shards = std::array::from_fn(|_| Shard::default());
-        Self { hasher, shards, sharers: Sharers::new(), waits: Mutex::default() }
+        Self { hasher, shards, sharers: Sharers::new(), waits: Mutex::default(), home: Home::current(), calls }
+    }
+
+    /// What else those who use transactions wait for.
+    #[inline]
+    pub(crate) fn calls(&self) -> Option<&Arc<dyn CallGraph>> {
+        self.calls.as_ref()
+    }
+
+    pub(super) fn home(&self) -> &Home {
+        &self.home
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use mainstay_core::Result;
-use mainstay_core::time::{self, Duration};
+use mainstay_core::time::Duration;
 
 use super::line::{Answer, Ask, Grant};
 use super::supply::Item;
@@ -119,7 +119,7 @@ impl<'a> Wait<'a> {
 
     /// Waits, for no longer than the limit; `None` if it passed.
     pub(crate) async fn granted(self, limit: Duration) -> Result<Option<Granted>> {
-        if let Ok(Err(error)) = time::timeout(limit, self.signalled()).await {
+        if let Ok(Err(error)) = self.queue.shared.home.timeout(limit, self.signalled()).await {
             return Err(error);
         }
         // If the limit passes while it is granted, it is found here.

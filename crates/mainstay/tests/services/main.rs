@@ -4,9 +4,11 @@
 mod calls;
 mod harness;
 mod keys;
+mod lock_chains;
 mod registry;
 mod roles;
 mod running;
 mod state;
 mod stopping;
+mod worker_chains;
 mod workers;

@@ -222,8 +222,8 @@ impl<T: Actor> Drop for Held<'_, T> {
             return;
         }
         self.spoil();
-        // Those who wait are not to be forgotten. Where no runtime is left, nobody waits.
-        if self.put_back() && tokio::runtime::Handle::try_current().is_ok() {
+        // Those who wait are not to be forgotten.
+        if self.put_back() {
             drop(self.cell.site.hall.scope.spawn(self.cell.clone().drained()));
         }
     }

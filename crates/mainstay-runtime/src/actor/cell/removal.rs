@@ -12,7 +12,7 @@ use crate::actor::cell::{ActorCell, Held, LetterTurn, Near, Running};
 use crate::actor::letter::{Letter, ReplyTo, poll_once};
 use crate::actor::{deactivation, deletion};
 use crate::call::arrival::Call;
-use crate::call::chain::Link;
+use crate::call::chain::Chain;
 use crate::call::finished::Finished;
 use crate::call::host::{Progress, Start};
 use crate::call::idempotency::Arguments;
@@ -107,7 +107,7 @@ impl<T: Actor> Removable for ActorCell<T> {
 /// A removal that waits for its turn.
 struct RemovalLetter {
     removal: Removal,
-    chain: Option<Arc<Link>>,
+    chain: Option<Chain>,
     /// Who is told; nobody if it was the actor itself that asked for it.
     reply: Option<ReplyTo<Result<()>>>,
 }
@@ -131,6 +131,9 @@ impl<T: Actor> Letter<T> for RemovalLetter {
 
     fn carry_out(self: Box<Self>, mut held: Held<'_, T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
         let Self { removal, chain, reply } = *self;
+        if let Some(chain) = &chain {
+            chain.admitted();
+        }
         let held = held.hand_over();
         let turn = async move {
             let (finished, _) = removed(held, removal, chain).await;
@@ -156,11 +159,7 @@ impl<T: Actor> Letter<T> for RemovalLetter {
 }
 
 /// Removes an actor. Returns whether somebody waits for it as well.
-async fn removed<T: Actor>(
-    held: Held<'_, T>,
-    removal: Removal,
-    chain: Option<Arc<Link>>,
-) -> (Finished<Result<()>>, bool) {
+async fn removed<T: Actor>(held: Held<'_, T>, removal: Removal, chain: Option<Chain>) -> (Finished<Result<()>>, bool) {
     match removal {
         Removal::Deactivate => (Finished::now(Ok(())), deactivation::leave(held, chain).await),
         Removal::Delete => deletion::delete(held, chain).await,

@@ -2,10 +2,11 @@ use std::fmt;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use futures_util::Stream;
 use mainstay_core::{Error, ErrorKind, Result};
+use tokio::task::coop;
 
 use crate::actor::event::definition::{Event, read};
 use crate::actor::event::inbox::Waiting;
@@ -64,7 +65,11 @@ impl<E: Event> Events<E> {
     }
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Received<E>>> {
-        self.subscription.poll(cx).map(|waiting| self.receive(waiting))
+        // A subscriber that finds one after another never waits, and others of the runtime must have a chance all the same.
+        let budget = ready!(coop::poll_proceed(cx));
+        let waiting = ready!(self.subscription.poll(cx));
+        budget.made_progress();
+        Poll::Ready(self.receive(waiting))
     }
 
     fn receive(&mut self, waiting: Result<Waiting>) -> Result<Received<E>> {

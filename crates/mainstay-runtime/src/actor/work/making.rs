@@ -10,7 +10,7 @@ use mainstay_state::actor::ActorWrites;
 
 use super::{ended, gather, poll_caught, poll_on_stage, submit, turn_failed, unless_panicking};
 use crate::actor::cell::Held;
-use crate::actor::gate::Hold;
+use crate::actor::gate::{self, Hold};
 use crate::actor::presence::Object;
 use crate::actor::revival;
 use crate::actor::site::Site;
@@ -96,7 +96,7 @@ async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Opti
         let result = result.and_then(|()| gather(&mut writes, changes));
         let result = result.and_then(|()| actor.seal(&mut Seal { site, writes: &mut writes }));
         if let Err(error) = result {
-            outputs.into_iter().for_each(|output| output(Err(turn_failed(site))));
+            gate::release(site, outputs, || Err(turn_failed(site)));
             return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")).with_source(error));
         }
         watching.watch.succeed();

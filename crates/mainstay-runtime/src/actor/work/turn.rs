@@ -191,7 +191,8 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
         self.watch.ended(self.held.site());
-        let current::Remains { site, writes: changes, mut outputs, failures, key } = ended(self.current.take());
+        let current::Remains { site, writes: changes, mut outputs, failures, key, has_handed_over } =
+            ended(self.current.take());
         object.lent = site;
         self.held.object = Some(object);
         let (answer, is_success) = match left {
@@ -203,7 +204,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             Err(panic) => (Answer::Now(R::Reply::failed(self.panicked(&panic))), false),
         };
         if !is_success {
-            let submitted = self.fail(failures, outputs, cx);
+            let submitted = self.fail(failures, outputs, has_handed_over, cx);
             return self.go_out(answer, failures, submitted, cx);
         }
         self.watch.succeed();
@@ -303,12 +304,13 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         &mut self,
         failures: u64,
         outputs: Vec<Output>,
+        is_undone: bool,
         cx: &mut Context<'_>,
     ) -> Result<Option<Hold>, Box<Crowded>> {
         let site = self.held.site().clone();
-        outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
+        gate::release(&site, outputs, || Err(turn_failed(&site)));
         if self.kind == TurnKind::Exclusive {
-            restore(&mut self.held, &ActorOpening { site: &site, is_undone: false });
+            restore(&mut self.held, &ActorOpening { site: &site, is_undone });
         }
         gate::submit(&site, failures, Remains { writes: self.writes.take(), outputs: Vec::new() }, cx)
     }
@@ -324,7 +326,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     ) -> Result<Option<Hold>, Box<Crowded>> {
         self.watch.fail();
         let site = self.held.site().clone();
-        outputs.into_iter().for_each(|output| output(Err(turn_failed(&site))));
+        gate::release(&site, outputs, || Err(turn_failed(&site)));
         if self.kind == TurnKind::Exclusive {
             restore(&mut self.held, &ActorOpening { site: &site, is_undone: true });
         }
