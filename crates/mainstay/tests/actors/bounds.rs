@@ -75,7 +75,7 @@ fn overloaded<T: std::fmt::Debug>(outcomes: &[Result<T>]) -> usize {
     let errors = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
     errors
         .inspect(|error| {
-            assert!(error.kind() == ErrorKind::Overloaded && error.to_string().contains("calls_max"), "{error}")
+            assert!(error.kind() == ErrorKind::Overloaded && error.to_string().contains("calls_max"), "{error}");
         })
         .count()
 }
