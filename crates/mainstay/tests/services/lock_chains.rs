@@ -1,11 +1,8 @@
 //! Calls that want what a call before them has locked and waits with: refused at once, with the chain.
 
-use std::time::Duration;
-
 use mainstay::partition::SimDisk;
 use mainstay::prelude::*;
-use mainstay_core::time;
-use tokio::time::{sleep, timeout};
+use mainstay_core::time::{self, Duration, sleep, timeout};
 
 use crate::harness::on;
 

@@ -1,13 +1,10 @@
 //! Workers that call their own kind, themselves or by others: as far as there are places, and refused at once where nobody can
 //! get one any more.
 
-use std::time::Duration;
-
 use mainstay::partition::SimDisk;
 use mainstay::prelude::*;
 use mainstay::worker::PoolOptions;
-use mainstay_core::time;
-use tokio::time::sleep;
+use mainstay_core::time::{self, Duration, sleep};
 
 use crate::harness::on;
 
@@ -45,7 +42,7 @@ macro_rules! relay {
 
             async fn relay_in_haste(&mut self, to: Vec<String>) -> Result<u64> {
                 let limit = Duration::from_millis(10);
-                let first = tokio::time::timeout(limit, pass_on(self.ctx.services(), to)).await;
+                let first = time::timeout(limit, pass_on(self.ctx.services(), to)).await;
                 assert!(first.is_err());
                 sleep(2 * limit).await;
                 Ok(0)
