@@ -20,6 +20,7 @@ use crate::call::arrival::{Call, Deadline, Method};
 use crate::call::chain::Awaiting;
 use crate::call::contract::{Outcome, Reply};
 use crate::call::current::{self, Outgoing};
+use crate::call::elsewhere;
 use crate::call::finished::{Answer, Finished};
 use crate::call::ground::Ground;
 use crate::call::host::{Progress, Queued, Start};
@@ -301,8 +302,11 @@ impl Caller {
         A: Send + 'static,
     {
         let (caller, trace) = (self.clone(), self.trace(method));
+        let waiting = elsewhere::Waiting(Arc::default());
+        let outgoing = Outgoing { elsewhere: Some(waiting.0.clone()), ..outgoing };
         let call = async move { caller.call_later(method, arguments, start, outgoing, trace).await };
         Box::pin(async move {
+            let _waiting = waiting;
             self.home().run_apart(call).await.unwrap_or_else(|Gone| {
                 R::failed(Error::fatal(format!(
                     "`{}` of {} cannot be called, because the runtime of its node has ended: start the node again",
@@ -338,7 +342,7 @@ impl Caller {
         R: Reply,
         A: Send,
     {
-        let Outgoing { awaiting, at_most, hold, key } = outgoing;
+        let Outgoing { awaiting, at_most, hold, key, elsewhere } = outgoing;
         let mut deadline = Deadline::new(self.timeout, at_most);
         if let Some(hold) = hold {
             let opened = match deadline.moment() {
@@ -378,6 +382,9 @@ impl Caller {
                     return Ok(Begun { caller: self, method, deadline, arrived, turn, awaiting });
                 }
                 Start::Queued(queued) => {
+                    if let Some(elsewhere) = &elsewhere {
+                        elsewhere.queued(&queued.is_claimed);
+                    }
                     let turn = Started::Queued(queued, ground);
                     return Ok(Begun { caller: self, method, deadline, arrived, turn, awaiting });
                 }

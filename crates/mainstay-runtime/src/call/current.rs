@@ -12,6 +12,7 @@ use crate::actor::gate::{Hold, Output};
 use crate::actor::site::Site;
 use crate::call::arrival::{Deadline, Method};
 use crate::call::chain::{Awaiting, CHAIN_MAX, Chain, Line, Link};
+use crate::call::elsewhere::Elsewhere;
 use crate::call::idempotency::CallKey;
 use crate::call::transactions::{Begun, TRANSACTIONS_KNOWN_MAX, Turns};
 use crate::observe::trace::Trace;
@@ -230,6 +231,8 @@ pub(crate) struct Outgoing {
     pub(crate) hold: Option<Hold>,
     /// What makes it the same one if it is repeated.
     pub(crate) key: Option<Arc<CallKey>>,
+    /// Where it is told that it stands in line, if whoever gives it up is elsewhere.
+    pub(crate) elsewhere: Option<Arc<Elsewhere>>,
 }
 
 /// True if the code on this thread is part of a turn.
@@ -255,7 +258,13 @@ pub(crate) fn outgoing() -> Result<Outgoing> {
             ));
         }
         let hold = current.site.as_ref().and_then(|site| site.gate.hold(site, current.failures));
-        Ok(Outgoing { awaiting: link.map(|link| link.awaits()), at_most: current.deadline.moment(), hold, key: None })
+        Ok(Outgoing {
+            awaiting: link.map(|link| link.awaits()),
+            at_most: current.deadline.moment(),
+            hold,
+            key: None,
+            elsewhere: None,
+        })
     })
 }
 

@@ -6,6 +6,7 @@ pub(crate) mod chain;
 pub(crate) mod contract;
 pub(crate) mod current;
 pub(crate) mod deferred;
+pub(crate) mod elsewhere;
 pub(crate) mod finished;
 pub(crate) mod ground;
 pub(crate) mod host;

@@ -2,12 +2,13 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context as TaskContext, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
-use mainstay::partition::SimDisk;
+use mainstay::partition::{Driver, SimDisk, SyncDelay};
 use mainstay::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Handle, Runtime};
@@ -76,6 +77,7 @@ impl Sum for SumActor {
     }
 
     async fn look_slowly(&self) -> Result<()> {
+        self.ctx.provided::<AtomicUsize>()?.fetch_add(1, Ordering::SeqCst);
         let released = self.ctx.provided::<Semaphore>()?;
         released.acquire().await.unwrap().forget();
         Ok(())
@@ -153,9 +155,13 @@ struct Home {
 
 impl Home {
     fn start() -> Self {
+        Self::start_with(SyncDelay::default())
+    }
+
+    fn start_with(sync_delay: SyncDelay) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let disk = SimDisk::new(1);
-        let node = runtime.block_on(boot(&disk));
+        let node = runtime.block_on(boot(&disk, sync_delay));
         Self { node, runtime, disk }
     }
 
@@ -173,9 +179,15 @@ impl Home {
     }
 }
 
-async fn boot(disk: &SimDisk) -> Node {
-    let node = on(disk).actor::<SumActor>().service::<PlaceService>().worker::<PlaceWorker>();
-    node.provide(Semaphore::new(0)).provide(Mutex::new(None::<Lent>)).start().await.unwrap()
+async fn boot(disk: &SimDisk, sync_delay: SyncDelay) -> Node {
+    let node = on(disk).host_options(move |options| options.log.driver = Driver::Task { sync_delay });
+    let node = node.actor::<SumActor>().service::<PlaceService>().worker::<PlaceWorker>();
+    node.provide(Semaphore::new(0))
+        .provide(AtomicUsize::new(0))
+        .provide(Mutex::new(None::<Lent>))
+        .start()
+        .await
+        .unwrap()
 }
 
 /// A runtime of one thread, which runs only while somebody blocks on it.
@@ -204,29 +216,31 @@ fn block_on<F: Future>(future: F) -> F::Output {
 
 #[test]
 fn a_call_from_another_runtime_among_others_holds_nobody_up() {
-    let home = Home::start();
-    let callers: Vec<_> = (0..4)
-        .map(|_| {
-            let sum = home.sum("a");
-            home.runtime.spawn(async move {
-                for _ in 0..200 {
-                    sum.add(1).await.unwrap();
-                }
-            })
-        })
-        .collect();
+    // A commit takes long enough for others to gather behind it.
+    let sync = Duration::from_millis(20);
+    let home = Home::start_with(SyncDelay { min: sync, max: sync });
+    home.wait(home.sum("a").add(0)).unwrap();
     // Runtimes that are not driven any more, and are still there.
-    let others: Vec<_> = (0..100)
-        .map(|_| {
-            let (other, sum) = (other(), home.sum("a"));
-            other.block_on(async { timeout(PATIENCE, sum.add(1)).await }).expect("a call hangs").unwrap();
-            other
-        })
-        .collect();
-    for caller in callers {
-        home.wait(caller).unwrap();
+    let mut others = Vec::new();
+    for _ in 0..5 {
+        let behind: Vec<_> = (0..4)
+            .map(|_| {
+                let sum = home.sum("a");
+                home.runtime.spawn(async move {
+                    // When the one from elsewhere is being committed, most probably.
+                    tokio::time::sleep(sync / 4).await;
+                    sum.add(1).await
+                })
+            })
+            .collect();
+        let (other, sum) = (other(), home.sum("a"));
+        other.block_on(async { timeout(PATIENCE, sum.add(1)).await }).expect("a call hangs").unwrap();
+        others.push(other);
+        for caller in behind {
+            home.wait(caller).unwrap().unwrap();
+        }
     }
-    assert_eq!(home.wait(home.sum("a").add(0)).unwrap(), 900);
+    assert_eq!(home.wait(home.sum("a").add(0)).unwrap(), 25);
     drop(others);
     home.wait(home.node.stop());
 }
@@ -269,7 +283,7 @@ fn a_runtime_that_is_dropped_during_a_commit_leaves_no_half_of_two_turns() {
         if round % 3 == 0 {
             let Home { node, runtime, disk } = home;
             runtime.block_on(async { timeout(PATIENCE, node.stop()).await }).expect("the node does not stop");
-            let node = runtime.block_on(boot(&disk));
+            let node = runtime.block_on(boot(&disk, SyncDelay::default()));
             home = Home { node, runtime, disk };
         }
         let (sum, copy) = home.wait(home.sum("a").both()).unwrap();
@@ -403,6 +417,12 @@ fn a_call_that_is_dropped_elsewhere_before_it_begins_leaves_nothing_behind() {
     let slow = home.runtime.spawn({
         let sum = sum.clone();
         async move { sum.slow().await }
+    });
+    let begun = home.node.services().provided::<AtomicUsize>().unwrap();
+    home.wait(async {
+        while begun.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
     });
     // In line behind a turn that waits.
     let elsewhere = other();
