@@ -10,6 +10,7 @@ use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore
 use rand::Rng as _;
 
 use crate::activity::SetActivity;
+use crate::folder_lock::lock_folder;
 use crate::health::Health;
 use crate::identity::{HostIdentity, Wanted};
 use crate::local::LocalSet;
@@ -19,7 +20,6 @@ use crate::options::{CommitOptions, ReplicaOptions};
 use crate::partition::Partition;
 use crate::replica::{Identity, Replica};
 use crate::transport::Transport;
-use crate::vacancy::await_vacancy;
 
 /// How many replica sets a level has unless told otherwise: few enough that idle costs nearly nothing and logs batch well,
 /// enough to spread over cores and nodes.
@@ -111,11 +111,12 @@ impl Host {
     ) -> Result<Self> {
         options.check()?;
         let sets = options.sets_per_level;
-        let (log_folder, state_folder) = (folder.join("log"), folder.join("state"));
-        await_vacancy(&*disk, &log_folder, &state_folder).await;
+        let state_folder = folder.join("state");
+        let folder_lock = lock_folder(&*disk, folder).await?;
         let wanted = Wanted { cluster: options.cluster, node: options.node, sets_per_level: sets };
         let mut identity = HostIdentity::open(wanted, &*disk, folder)?;
         let node_log = Arc::new(open_log(disk.clone(), folder, identity.has_log, &options)?);
+        drop(folder_lock);
         identity.log_is_there(&*disk, folder)?;
         let HostIdentity { cluster, node, replicas: ids, .. } = identity;
         let log: Arc<dyn NodeLog> = node_log.clone();

@@ -11,6 +11,7 @@ mod activity;
 mod changes;
 mod claim;
 mod committed;
+mod folder_lock;
 mod heir;
 mod host;
 mod identity;
@@ -20,7 +21,6 @@ mod partition;
 mod replica;
 mod standing;
 mod unfinished;
-mod vacancy;
 
 mod command;
 mod committer;

@@ -456,3 +456,57 @@ async fn a_request_for_a_set_that_is_not_here_is_answered() {
     assert!(!process.host.receive(nowhere, vec![1, 2, 3].into()).await.is_empty());
     assert!(process.host.replica(nowhere).is_none());
 }
+
+/// The identity of node 1 with eight sets per level in format version 1.
+fn identity_of_version_1() -> Vec<u8> {
+    let mut bytes = b"MAINSTAY\x01\x01\0\0\0\0\0\0\0\x08\0".to_vec();
+    let sum = crc32c::crc32c(&bytes);
+    bytes.extend(sum.to_le_bytes());
+    bytes
+}
+
+fn read(disk: &SimDisk, path: &Path) -> Vec<u8> {
+    let file = disk.open(path, OpenMode::Existing).unwrap();
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_folder_that_another_node_is_opening_gets_no_second_identity() {
+    let (nodes, disk, folder) = (Nodes::default(), SimDisk::new(1), Path::new(FOLDER));
+    disk.create_dir_all(folder).unwrap();
+    let other = disk.lock(&folder.join("lock")).unwrap();
+    let refused = nodes.open(&disk, options(1)).await.map(|_| ()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    assert!(refused.to_string().contains("/data is in use by"), "{refused}");
+    assert_eq!(disk.list(folder).unwrap(), ["lock"], "nothing was written");
+
+    let waiting = tokio::spawn({
+        let disk = disk.clone();
+        async move { Nodes::default().open(&disk, options(1)).await.map(|_| ()) }
+    });
+    time::sleep(Duration::from_millis(50)).await;
+    assert!(!waiting.is_finished(), "the other node may be done soon");
+    drop(other);
+    waiting.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_identity_of_version_1_stays_while_its_log_is_in_use() {
+    let (nodes, disk, folder) = (Nodes::default(), SimDisk::new(1), Path::new(FOLDER));
+    let identity = folder.join("identity");
+    disk.create_dir_all(&folder.join("log")).unwrap();
+    let file = disk.open(&identity, OpenMode::New).unwrap();
+    file.write_all_at(&identity_of_version_1(), 0).unwrap();
+    file.sync().unwrap();
+    disk.sync_dir(folder).unwrap();
+    let running = disk.lock(&folder.join("log/lock")).unwrap();
+    let refused = nodes.open(&disk, options(1)).await.map(|_| ()).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Conflict, "{refused}");
+    assert_eq!(read(&disk, &identity), identity_of_version_1());
+
+    drop(running);
+    nodes.open(&disk, options(1)).await.map(|_| ()).unwrap();
+    assert_eq!(read(&disk, &identity)[8], 2, "replaced once the folder is free");
+}
