@@ -8,6 +8,8 @@ use std::cell::RefCell;
 use rand::rngs::{StdRng, SysRng};
 use rand::{Rng, SeedableRng, TryRng};
 
+use crate::task;
+
 thread_local! {
     static GENERATOR: RefCell<Option<StdRng>> = const { RefCell::new(None) };
 }
@@ -30,8 +32,10 @@ pub fn rng() -> ThreadRandom {
     ThreadRandom(())
 }
 
-/// Starts the current thread's generator over from a seed: what it draws from now on depends on nothing else.
+/// Starts the current thread's generator over from a seed: what it draws from now on, and when its tasks yield, depends on
+/// nothing else.
 pub fn seed_thread(seed: u64) {
+    task::reset_budget();
     GENERATOR.with_borrow_mut(|generator| *generator = Some(StdRng::seed_from_u64(seed)));
 }
 

@@ -7,6 +7,7 @@
 //! node runs on the runtime of the node, whoever asks for it, on whatever executor.
 #![allow(clippy::disallowed_methods, reason = "this is the module that provides them")]
 
+mod budget;
 mod home;
 mod runtime;
 mod scope;
@@ -16,6 +17,8 @@ use std::future::Future;
 use tokio::runtime::{Handle, RuntimeFlavor};
 pub use tokio::task::{JoinError, JoinHandle};
 
+pub(crate) use budget::reset as reset_budget;
+pub use budget::{poll_budget, take_budget, yield_for_budget};
 pub use home::{Gone, Home};
 pub use scope::Scope;
 

@@ -3,9 +3,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use mainstay_core::{Error, Result};
+use mainstay_core::{Error, Result, task};
 use mainstay_replica::Key;
-use tokio::task::coop::consume_budget;
 
 use crate::lock::LockMode;
 use crate::manager::{Shared, StateManager};
@@ -41,7 +40,7 @@ impl Handle {
     /// An operation that finds all it needs in memory never waits, and others of the runtime must have a chance all the same:
     /// so each takes part in tokio's cooperative budget.
     pub(crate) async fn enter(&self, tx: &mut Transaction, mode: LockMode) -> Result<()> {
-        consume_budget().await;
+        task::yield_for_budget().await;
         self.begin(tx)?;
         self.hold(tx, mode).await
     }
@@ -57,7 +56,6 @@ impl Handle {
     /// [`enter`](Handle::enter) by an operation that locks a key next. It waits for nobody unless it must.
     #[inline]
     pub(crate) async fn enter_and_lock(&self, tx: &mut Transaction, key: &Key, mode: LockMode) -> Result<()> {
-        consume_budget().await;
         if self.try_enter_and_lock(tx, key, mode)? {
             return Ok(());
         }
@@ -67,7 +65,7 @@ impl Handle {
     /// Does all of it, or begins the operation and does no more.
     fn try_enter_and_lock(&self, tx: &mut Transaction, key: &Key, mode: LockMode) -> Result<bool> {
         self.begin(tx)?;
-        if !tx.try_share(self.known.id) {
+        if !task::take_budget() || !tx.try_share(self.known.id) {
             return Ok(false);
         }
         self.known.check(tx.id())?;
@@ -83,6 +81,7 @@ impl Handle {
         mode: LockMode,
     ) -> Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>> {
         Box::pin(async move {
+            task::yield_for_budget().await;
             self.hold(tx, LockMode::Shared).await?;
             tx.lock(key, mode, || self.name_of(key)).await
         })

@@ -2,9 +2,8 @@ use std::error::Error as _;
 use std::future::Future;
 
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Error, ErrorKind, Result, random};
+use mainstay_core::{Error, ErrorKind, Result, random, task};
 use rand::RngExt as _;
-use tokio::task::coop::consume_budget;
 
 use crate::attempt::{Attempt, Lent};
 use crate::concurrent_queue::NoItem;
@@ -49,8 +48,10 @@ where
 
 /// Commits what the body has done.
 async fn commit(lent: Lent) -> Result<()> {
+    if !task::take_budget() {
+        task::yield_for_budget().await;
+    }
     let Some(mut transaction) = lent.returned() else { return Err(kept()) };
-    consume_budget().await;
     match transaction.commit_at_once() {
         Some(outcome) => outcome.map(drop),
         None => transaction.commit_in_time().await.map(drop),

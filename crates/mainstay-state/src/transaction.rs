@@ -3,9 +3,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::time::{self, Duration, Instant, WallTime};
-use mainstay_core::{Error, ErrorKind, Result, SequenceNumber};
+use mainstay_core::{Error, ErrorKind, Result, SequenceNumber, task};
 use mainstay_replica::{Batch, Held, Key, Snapshot};
-use tokio::task::coop::consume_budget;
 
 use crate::commit::Committing;
 use crate::entry::{Entry, Value};
@@ -112,7 +111,9 @@ impl Transaction {
     /// partition stopped being primary while the commit was on its way, and it may or may not have happened.
     pub async fn commit(mut self) -> Result<SequenceNumber> {
         // What takes no time never waits, and others of the runtime must have a chance all the same.
-        consume_budget().await;
+        if !task::take_budget() {
+            task::yield_for_budget().await;
+        }
         match self.commit_at_once() {
             Some(outcome) => outcome,
             None => self.commit_in_time().await,

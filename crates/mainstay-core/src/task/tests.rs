@@ -305,3 +305,35 @@ fn time_passes_by_the_clock_of_the_home_for_everybody() {
     drop(own);
     assert_eq!(other.block_on(home.timeout(short, std::future::pending::<()>())), Err(crate::time::Elapsed));
 }
+
+/// How many short operations a task can make from now on.
+fn operations_left() -> u32 {
+    let mut operations = 0;
+    while take_budget() {
+        operations += 1;
+        assert!(operations < 10_000, "there is no end");
+    }
+    operations
+}
+
+#[tokio::test]
+async fn short_operations_use_up_a_budget_as_their_number_says() {
+    tokio::task::yield_now().await;
+    crate::random::seed_thread(1);
+    assert_eq!(operations_left(), 4 * 128 + 3, "four for a unit, and three that the last one would have paid for");
+    assert!(!tokio::task::coop::has_budget_remaining());
+    yield_for_budget().await;
+    assert!(tokio::task::coop::has_budget_remaining(), "others have run, and there is a new one");
+}
+
+#[tokio::test]
+async fn a_seeded_thread_yields_where_it_did_before() {
+    for before in 0..4 {
+        tokio::task::yield_now().await;
+        for _ in 0..before {
+            assert!(take_budget());
+        }
+        crate::random::seed_thread(1);
+        assert_eq!(operations_left(), 4 * 128 + 3, "after {before} operations");
+    }
+}

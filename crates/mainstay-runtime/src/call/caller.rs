@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use mainstay_core::contract::Fingerprinter;
-use mainstay_core::task::{Gone, Home};
+use mainstay_core::task::{self, Gone, Home};
 use mainstay_core::time::{self, Duration, Instant};
 use mainstay_core::{ActorId, Error, ErrorKind, Result};
-use tokio::task::coop;
 
 use crate::actor::cell::removal::{Removal, Removing};
 use crate::actor::event::Subscription;
@@ -486,7 +485,7 @@ where
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
         if self.arguments.is_some() {
             // One that is answered at once never waits, and others of the runtime must have a chance all the same.
-            ready!(coop::poll_proceed(cx)).made_progress();
+            ready!(task::poll_budget(cx));
         }
         if let Some(arguments) = self.arguments.take() {
             match self.caller.call_at_once(self.method, arguments, self.start, cx) {
