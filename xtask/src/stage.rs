@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::command::{Outcome, cargo, program, run, target_dir};
+use crate::command::{Outcome, cargo, program, run, run_within, target_dir};
 use crate::postgres;
 use crate::tally::{Tally, Verdict};
 use crate::tool::{self, CARGO_DENY, CARGO_NEXTEST};
@@ -20,6 +20,9 @@ const SIM_PROFILE: &str = "sim";
 /// What is built in that profile: the simulation, and the tests that its checkers, and those of transactions, find known bugs.
 const SIM_BUILD: &[&str] =
     &["--package", "mainstay-sim", "--package", "mainstay-state", "--features", FEATURES, "--test", "planted_bugs"];
+
+/// How long the seeds may take. They need a few minutes; one that does not end would keep the check for ever.
+const SIMULATION_TIME_MAX: Duration = Duration::from_secs(20 * 60);
 
 /// How many seeds a check simulates that none has before.
 const FRESH_SEEDS: &str = "3000";
@@ -131,8 +134,8 @@ impl Stage {
                 run(&mut cargo(&[&["test", "--locked", "--no-run", "--profile", SIM_PROFILE], SIM_BUILD].concat()))?;
                 let simulation =
                     target_dir().join(SIM_PROFILE).join(format!("mainstay-sim{}", std::env::consts::EXE_SUFFIX));
-                run(program(&simulation).arg("--regressions"))?;
-                run(program(&simulation).args(["--fresh", "--seeds", FRESH_SEEDS]))
+                run_within(program(&simulation).arg("--regressions"), SIMULATION_TIME_MAX)?;
+                run_within(program(&simulation).args(["--fresh", "--seeds", FRESH_SEEDS]), SIMULATION_TIME_MAX)
             }
         }
     }
