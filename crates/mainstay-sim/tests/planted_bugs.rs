@@ -53,7 +53,9 @@ fn a_forgotten_hard_state_is_found_within_100_seeds() {
 
 #[test]
 fn a_log_that_ignores_errors_of_its_disk_is_found_within_100_seeds() {
-    let (seed, violation) = found_within(PlantedBug::IgnoreDiskErrors, SEEDS, LOST);
+    // Of a set of three, two have what one has lost: mostly it is openraft that sees the log of a follower go back.
+    let words = [LOST, &["follower log reversion"]].concat();
+    let (seed, violation) = found_within(PlantedBug::IgnoreDiskErrors, SEEDS, &words);
     println!("found at seed {seed}: {violation}");
 }
 
