@@ -47,7 +47,10 @@ mod tests {
     #[test]
     fn all_stages_run_from_the_quickest_to_the_slowest() {
         let check = Check { only: Vec::new() };
-        assert_eq!(check.stages(), [Stage::Format, Stage::Lint, Stage::Docs, Stage::Deps, Stage::Build, Stage::Test]);
+        assert_eq!(
+            check.stages(),
+            [Stage::Format, Stage::Lint, Stage::Docs, Stage::Deps, Stage::Build, Stage::Test, Stage::Simulation]
+        );
     }
 
     #[test]

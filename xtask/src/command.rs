@@ -3,6 +3,9 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use crate::watchdog::Watchdog;
 
 /// Nothing, or what went wrong in words.
 pub(crate) type Outcome<T = ()> = Result<T, String>;
@@ -47,6 +50,17 @@ pub(crate) fn run(command: &mut Command) -> Outcome {
     judge(command, status)
 }
 
+/// [`run`], and ends the program when its time is up.
+pub(crate) fn run_within(command: &mut Command, limit: Duration) -> Outcome {
+    let mut child = command.spawn().map_err(|error| not_started(command, &error))?;
+    let watchdog = Watchdog::watch(child.id(), limit);
+    let ended = child.wait();
+    if watchdog.call_off() {
+        return Err(format!("`{}` took longer than {} s and was ended", words(command), limit.as_secs()));
+    }
+    judge(command, ended.map_err(|error| format!("`{}` could not be waited for: {error}", words(command)))?)
+}
+
 /// What a program prints, if it runs and succeeds.
 pub(crate) fn output(command: &mut Command) -> Option<String> {
     let output = command.output().ok()?;
@@ -81,6 +95,13 @@ mod tests {
         let error = run(cargo(&["no-such-subcommand"]).stderr(Stdio::null())).unwrap_err();
         assert!(error.contains("cargo no-such-subcommand"), "{error}");
         assert!(error.contains("101"), "{error}");
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_ended_and_named() {
+        let error = run_within(program("sleep").arg("1000"), Duration::from_millis(100)).unwrap_err();
+        assert!(error.contains("`sleep 1000` took longer than 0 s and was ended"), "{error}");
+        assert_eq!(run_within(program("sleep").arg("0"), Duration::from_secs(600)), Ok(()));
     }
 
     #[test]

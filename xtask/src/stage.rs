@@ -6,13 +6,26 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::command::{Outcome, cargo, program, run, target_dir};
+use crate::command::{Outcome, cargo, program, run, run_within, target_dir};
 use crate::postgres;
 use crate::tally::{Tally, Verdict};
 use crate::tool::{self, CARGO_DENY, CARGO_NEXTEST};
 
 /// Code that is compiled with a feature alone, and checked like all other.
 const FEATURES: &str = "mainstay-sim/planted-bugs,mainstay-state/planted-bugs";
+
+/// What the simulation is run in: optimised, and with debug assertions.
+const SIM_PROFILE: &str = "sim";
+
+/// What is built in that profile: the simulation, and the tests that its checkers, and those of transactions, find known bugs.
+const SIM_BUILD: &[&str] =
+    &["--package", "mainstay-sim", "--package", "mainstay-state", "--features", FEATURES, "--test", "planted_bugs"];
+
+/// How long the seeds may take. They need a few minutes; one that does not end would keep the check for ever.
+const SIMULATION_TIME_MAX: Duration = Duration::from_secs(20 * 60);
+
+/// How many seeds a check simulates that none has before.
+const FRESH_SEEDS: &str = "3000";
 
 /// The oldest Rust that everything builds with: `rust-version` of the workspace.
 const RUST_OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
@@ -39,6 +52,8 @@ pub(crate) enum Stage {
     Build,
     /// Every unit, integration and documentation test passes
     Test,
+    /// No checker of the simulation objects, to seeds that failed once and to thousands of fresh ones
+    Simulation,
 }
 
 impl Stage {
@@ -51,6 +66,7 @@ impl Stage {
             Stage::Deps => "dependency rules",
             Stage::Build => "builds",
             Stage::Test => "tests",
+            Stage::Simulation => "simulation",
         }
     }
 
@@ -63,6 +79,9 @@ impl Stage {
             Stage::Deps => "drop the dependency, or give it an entry with a reason in deny.toml",
             Stage::Build => "correct what the compiler named above",
             Stage::Test => "a single test runs with `cargo test -p CRATE NAME`",
+            Stage::Simulation => {
+                "replay the seed with the command above, and keep it in crates/mainstay-sim/regressions.txt"
+            }
         }
     }
 
@@ -106,12 +125,17 @@ impl Stage {
                     tally.run(nextest.command().args(run).args(args), Verdict::Errors, None, &mut io::stderr())
                 };
                 test(&["--workspace"])?;
-                // In release, as people run the simulation: the same seeds, in a fraction of the time.
-                for package in ["mainstay-sim", "mainstay-state"] {
-                    test(&["--release", "--package", package, "--features", "planted-bugs", "--test", "planted_bugs"])?;
-                }
+                test(&[&["--cargo-profile", SIM_PROFILE], SIM_BUILD].concat())?;
                 let doc = &mut cargo(&["test", "--doc", "--workspace", "--locked", "--no-fail-fast"]);
                 tally.run(doc, Verdict::Output, Some(DOC_TESTS_TIME_MAX), &mut io::stdout())
+            }
+            Stage::Simulation => {
+                // The very build of the tests above, so that nothing is built twice.
+                run(&mut cargo(&[&["test", "--locked", "--no-run", "--profile", SIM_PROFILE], SIM_BUILD].concat()))?;
+                let simulation =
+                    target_dir().join(SIM_PROFILE).join(format!("mainstay-sim{}", std::env::consts::EXE_SUFFIX));
+                run_within(program(&simulation).arg("--regressions"), SIMULATION_TIME_MAX)?;
+                run_within(program(&simulation).args(["--fresh", "--seeds", FRESH_SEEDS]), SIMULATION_TIME_MAX)
             }
         }
     }

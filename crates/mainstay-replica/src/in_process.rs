@@ -17,6 +17,8 @@ use crate::transport::{Answer, Transport};
 #[derive(Debug, Clone, Default)]
 pub struct InProcessNetwork {
     shared: Arc<Mutex<Shared>>,
+    /// Carries messages whose sender does not wait for them, or is gone.
+    carrier: task::Scope,
 }
 
 #[derive(Default)]
@@ -56,6 +58,11 @@ pub struct Troubles {
     pub delay_min: time::Duration,
     /// The longest time a message takes; messages with different delays overtake each other.
     pub delay_max: time::Duration,
+    /// The probability that a request arrives only after up to `late_max`, whether its sender still waits or has crashed
+    /// meanwhile. The sender hears nothing of it.
+    pub late: f64,
+    /// The longest time that a late request takes.
+    pub late_max: time::Duration,
     /// How many bytes of a message travel in a second, each message on its own; 0 for as many as you like.
     pub bytes_per_sec: u64,
 }
@@ -116,18 +123,43 @@ impl InProcessNetwork {
         !(self.is_cut(from, to) || (loss > 0.0 && random::rng().random_bool(loss)))
     }
 
-    async fn deliver(&self, from: NodeId, to: NodeId, set: SetId, request: Bytes) -> mainstay_core::Result<Bytes> {
+    /// Carries a request to a node and its answer back; `None` if either is lost on the way.
+    async fn deliver(
+        &self,
+        from: NodeId,
+        to: NodeId,
+        set: SetId,
+        request: Bytes,
+    ) -> Option<mainstay_core::Result<Bytes>> {
         if !self.travel(from, to, request.len()).await {
-            return std::future::pending().await;
+            return None;
         }
-        let Some(node) = self.shared.lock().nodes.get(&to).cloned() else {
-            return Err(Error::new(ErrorKind::Retry, format!("node {to} cannot be reached: retry")));
+        // The node itself is let go of at once: an answer may take long or never come, and a node that has ended meanwhile
+        // must not keep its files, and their locks, until then.
+        let handling = {
+            let node = self.shared.lock().nodes.get(&to).cloned();
+            node.map(|node| node.scope.spawn((node.handler)(set, request)))
         };
-        let answer = node.scope.spawn((node.handler)(set, request)).await;
+        let Some(handling) = handling else {
+            return Some(Err(Error::new(ErrorKind::Retry, format!("node {to} cannot be reached: retry"))));
+        };
+        let answer = handling.await;
         if !self.travel(to, from, answer.as_ref().map_or(0, Bytes::len)).await {
-            return std::future::pending().await;
+            return None;
         }
-        answer.map_err(|_| Error::new(ErrorKind::Retry, format!("node {to} went down while it answered: retry")))
+        let went_down = |_| Error::new(ErrorKind::Retry, format!("node {to} went down while it answered: retry"));
+        Some(answer.map_err(went_down))
+    }
+
+    /// Carries a request whose answer is not waited for, after a time.
+    fn send_along(&self, from: NodeId, to: NodeId, set: SetId, request: Bytes, after: time::Duration) {
+        let network = self.clone();
+        self.carrier.spawn(async move {
+            if after > time::Duration::ZERO {
+                time::sleep(after).await;
+            }
+            network.deliver(from, to, set, request).await
+        });
     }
 }
 
@@ -141,12 +173,19 @@ impl Transport for Endpoint {
     fn call(&self, to: NodeId, set: SetId, request: Bytes) -> Answer {
         let (network, from) = (self.network.clone(), self.node);
         Box::pin(async move {
-            let duplication = network.troubles().duplication;
-            if duplication > 0.0 && random::rng().random_bool(duplication) {
-                let (network, request) = (network.clone(), request.clone());
-                task::spawn(async move { network.deliver(from, to, set, request).await });
+            let Troubles { duplication, late, late_max, .. } = network.troubles();
+            if late > 0.0 && random::rng().random_bool(late) {
+                let after = random::rng().random_range(time::Duration::ZERO..=late_max);
+                network.send_along(from, to, set, request, after);
+                return std::future::pending().await;
             }
-            network.deliver(from, to, set, request).await
+            if duplication > 0.0 && random::rng().random_bool(duplication) {
+                network.send_along(from, to, set, request.clone(), time::Duration::ZERO);
+            }
+            match network.deliver(from, to, set, request).await {
+                Some(answer) => answer,
+                None => std::future::pending().await,
+            }
         })
     }
 }

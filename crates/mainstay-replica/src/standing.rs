@@ -199,7 +199,10 @@ impl Keeper {
         let Some(until) = self.leases_until().filter(|until| now < *until) else { return (secondary, None) };
         let stays = current.role == Role::Primary && current.epoch == epoch;
         let caught_up = self.data.borrow_watched().last_applied.is_some_and(|id| id.leader_id.term == term);
-        if stays || (caught_up && self.committer.is_settled()) {
+        let is_settled = self.committer.is_settled();
+        #[cfg(feature = "planted-bugs")]
+        let is_settled = is_settled || crate::planted::serves_unsettled();
+        if stays || (caught_up && is_settled) {
             (Standing { role: Role::Primary, epoch, primary }, Some(until))
         } else {
             (secondary, None)

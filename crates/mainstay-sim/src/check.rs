@@ -2,9 +2,12 @@
 //!
 //! While things go wrong: at most one replica may serve reads at any moment, and only one per epoch; no two replicas
 //! apply different things at one place of the log; a client never reads less than it was told is there; no replica
-//! stops by itself. After healing: a commit goes through and all members reach the same place (liveness), their stores
-//! are byte for byte equal, and on each of them every acknowledged commit is there, at the place that its sequence number
-//! says, and every refused one is not.
+//! stops by itself; a process that has stopped leaves its folder unlocked. After healing: a commit goes through and all members
+//! reach the same place (liveness), their stores are byte for byte equal, and on each of them every acknowledged commit is
+//! there, at the place that its sequence number says, and every refused one is not; counters have counted each of them once.
+//! And there is one order of all reads and writes of what clients share that explains what they were told
+//! ([`crate::linearizability`]), in which a commit of unknown outcome does not happen after a read that did not show it
+//! ([`crate::shared`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,8 +17,9 @@ use mainstay_core::{Epoch, NodeId, PartitionId};
 use mainstay_replica::Replica;
 use mainstay_store::state::{KeyRange, Order};
 
-use crate::client::{Client, Outcome};
+use crate::client::{COUNTER, Client, Outcome, count, delta};
 use crate::cluster::Cluster;
+use crate::shared::SHARED;
 
 /// How long healing may take, in simulated time.
 const HEALING: Duration = Duration::from_secs(60);
@@ -66,7 +70,13 @@ pub(crate) async fn heals(cluster: &Cluster, probe: &Client) -> Result<Vec<Repli
                 continue;
             }
             match agreement(cluster, &primary).await {
-                Ok(members) => return members,
+                Ok(members) => {
+                    // What was acknowledged at last is to be seen by somebody.
+                    for register in 0..cluster.scenario.shared_registers {
+                        probe.read_shared(&primary.partition(SHARED), at, register);
+                    }
+                    return members;
+                }
                 Err(what) => state = what,
             }
         }
@@ -122,14 +132,14 @@ pub(crate) fn judge(cluster: &Cluster, members: &[Replica], clients: &[Arc<Clien
             return Err(format!("the stores of {} and {} differ", nodes.0, nodes.1));
         }
     }
+    let mut sums: BTreeMap<PartitionId, i64> = BTreeMap::new();
     for client in clients {
         let history = client.history.lock();
         if let Some(violation) = &history.violation {
             return Err(violation.clone());
         }
         for (number, outcome) in &history.outcomes {
-            let mut key = client.partition.0.to_be_bytes().to_vec();
-            key.extend_from_slice(&client.key(*number));
+            let key = full_key(client.partition, &client.key(*number));
             let there = state.contains_key(&key);
             match outcome {
                 Outcome::Acknowledged(sequence) => {
@@ -145,11 +155,28 @@ pub(crate) fn judge(cluster: &Cluster, members: &[Replica], clients: &[Arc<Clien
                 Outcome::Refused if there => {
                     return Err(format!("client {}: the refused commit {number} happened", client.id));
                 }
-                Outcome::Refused | Outcome::Unknown => {}
+                Outcome::Refused | Outcome::Unknown | Outcome::GivenUp => {}
+            }
+            if there {
+                *sums.entry(client.partition).or_default() += delta(*number);
             }
         }
     }
+    // A commit adds to a counter and has a key of its own: so it is known which have happened, each once.
+    for (partition, sum) in sums {
+        let found = count(state.get(&full_key(partition, COUNTER)).map(Vec::as_slice));
+        if found != sum {
+            return Err(format!(
+                "the counter of partition {partition} is {found}, and the commits that happened add up to {sum}"
+            ));
+        }
+    }
     cluster.failure().or_else(|| cluster.ledger.divergence()).map_or(Ok(()), Err)
+}
+
+/// A key of a partition, as it is in the store.
+fn full_key(partition: PartitionId, key: &[u8]) -> Vec<u8> {
+    [&partition.0.to_be_bytes()[..], key].concat()
 }
 
 fn contents(replica: &Replica) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {

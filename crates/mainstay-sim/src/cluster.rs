@@ -2,11 +2,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use mainstay_core::task::Scope;
+use mainstay_core::task::{self, Scope};
+use mainstay_core::time::{self, Duration};
 use mainstay_core::{ClusterId, Level, NodeId, PartitionId, ReplicaId, Result, SetId};
 use mainstay_replica::{Identity, InProcessNetwork, Partition, Replica, Role};
 use mainstay_store::disk::Disk;
-use mainstay_store::disk::sim::SimDisk;
+use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::log::{NodeLog, SegmentLog};
 use mainstay_store::state::{DiskStore, StateStore};
 use parking_lot::Mutex;
@@ -23,6 +24,9 @@ pub(crate) const CLUSTER: ClusterId = ClusterId(1);
 /// The set that is simulated.
 pub(crate) const SET: SetId = SetId { level: Level::Persisted, number: 0 };
 
+/// How long it may take, in simulated time, until nothing has the folder of a process open that was stopped.
+const FOLDER_FREE: Duration = Duration::from_secs(10);
+
 /// The nodes of a run.
 #[derive(Debug)]
 pub(crate) struct Cluster {
@@ -30,7 +34,7 @@ pub(crate) struct Cluster {
     pub network: InProcessNetwork,
     pub ledger: Arc<Ledger>,
     pub trace: Trace,
-    bug: Option<PlantedBug>,
+    pub bug: Option<PlantedBug>,
     seed: u64,
     nodes: Mutex<BTreeMap<NodeId, Node>>,
 }
@@ -39,10 +43,26 @@ pub(crate) struct Cluster {
 struct Node {
     disk: SimDisk,
     running: Option<Running>,
-    /// Somebody starts it at this moment.
-    starting: bool,
-    /// Its disk was made to fail: its replica may stop with an error, or not start.
-    doomed: bool,
+    /// It is being started or stopped at this moment.
+    is_busy: bool,
+    /// Its power is about to go, or has gone: its replica may stop with an error, or not start.
+    loses_power: bool,
+    /// An operation of its disk was made to fail, with the same consequences.
+    has_fault: bool,
+}
+
+impl Node {
+    fn new(disk: SimDisk) -> Self {
+        Self { disk, running: None, is_busy: false, loses_power: false, has_fault: false }
+    }
+
+    /// Stops the machine: what its disk had not synced is lost, and it works again.
+    fn crash(&mut self) {
+        self.disk.crash();
+        self.disk.heal();
+        self.loses_power = false;
+        self.has_fault = false;
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -71,15 +91,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Starts a node, or starts it again on what is left on its disk. One that runs, or that somebody else starts at this
-    /// moment, is left alone.
+    /// Starts a node, or starts it again on what is left on its disk. One that runs, or that is being started or stopped at
+    /// this moment, is left alone.
     pub(crate) async fn start(&self, id: NodeId) -> Result<()> {
         let disk = {
             let mut nodes = self.nodes.lock();
             let disk = || SimDisk::new(self.seed ^ id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let node =
-                nodes.entry(id).or_insert_with(|| Node { disk: disk(), running: None, starting: false, doomed: false });
-            if node.running.is_some() || std::mem::replace(&mut node.starting, true) {
+            let node = nodes.entry(id).or_insert_with(|| Node::new(disk()));
+            if node.running.is_some() || std::mem::replace(&mut node.is_busy, true) {
                 return Ok(());
             }
             node.disk.clone()
@@ -87,7 +106,7 @@ impl Cluster {
         let started = self.start_on(id, disk).await;
         match (self.nodes.lock().get_mut(&id), &started) {
             (Some(node), _) => {
-                node.starting = false;
+                node.is_busy = false;
                 node.running = started.as_ref().ok().cloned();
             }
             // It was taken away meanwhile.
@@ -124,7 +143,7 @@ impl Cluster {
 
     /// True if a node is there and neither runs nor is about to.
     pub(crate) fn is_down(&self, id: NodeId) -> bool {
-        self.nodes.lock().get(&id).is_some_and(|node| node.running.is_none() && !node.starting)
+        self.nodes.lock().get(&id).is_some_and(|node| node.running.is_none() && !node.is_busy)
     }
 
     async fn open(&self, id: NodeId, disk: SimDisk) -> Result<Replica> {
@@ -136,6 +155,9 @@ impl Cluster {
         let log = PlantedBug::plant(self.bug, log);
         let store: Arc<dyn StateStore> =
             Arc::new(DiskStore::open(disk, &folder.join("state"), self.scenario.store.clone())?);
+        if self.bug == Some(PlantedBug::KeepFolderLocked) {
+            std::mem::forget(store.clone());
+        }
         let store = Arc::new(RecordingStore { replica: id.to_string(), store, ledger: self.ledger.clone() });
         let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(id.0), node: id };
         Replica::start(identity, self.scenario.replica.clone(), log, store, self.network.endpoint(id)).await
@@ -148,9 +170,50 @@ impl Cluster {
         let Some(running) = node.running.take() else { return false };
         event!(self.trace, "{id} crashes");
         self.kill(id, &running);
-        node.disk.crash();
-        node.doomed = false;
+        node.crash();
         true
+    }
+
+    /// Kills the process of a node; its machine goes on, and what was written stays, synced or not. False if it did not run.
+    pub(crate) fn end_process(&self, id: NodeId) -> bool {
+        let mut nodes = self.nodes.lock();
+        let Some(node) = nodes.get_mut(&id) else { return false };
+        let Some(running) = node.running.take() else { return false };
+        event!(self.trace, "the process of {id} is killed");
+        self.kill(id, &running);
+        node.disk.end_process();
+        true
+    }
+
+    /// Stops the process of a node in an orderly way. Then its folder is free to be opened again.
+    ///
+    /// # Errors
+    /// If something still has its folder open.
+    pub(crate) async fn stop(&self, id: NodeId) -> std::result::Result<(), String> {
+        let (running, disk) = {
+            let mut nodes = self.nodes.lock();
+            let Some(node) = nodes.get_mut(&id) else { return Ok(()) };
+            let Some(running) = node.running.take() else { return Ok(()) };
+            node.is_busy = true;
+            (running, node.disk.clone())
+        };
+        event!(self.trace, "{id} is stopped");
+        self.network.detach(id);
+        running.replica.stop().await;
+        running.scope.stop();
+        running.scope.ended().await;
+        drop(running);
+        let is_free = async {
+            while disk.is_locked() {
+                time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        let freed = time::timeout(FOLDER_FREE, is_free).await;
+        event!(self.trace, "{id} has stopped");
+        if let Some(node) = self.nodes.lock().get_mut(&id) {
+            node.is_busy = false;
+        }
+        freed.map_err(|_| format!("the folder of {id} is still locked {FOLDER_FREE:?} after its process has stopped"))
     }
 
     fn kill(&self, id: NodeId, running: &Running) {
@@ -164,14 +227,13 @@ impl Cluster {
         if !self.crash(id)
             && let Some(node) = self.nodes.lock().get_mut(&id)
         {
-            node.disk.crash();
-            node.doomed = false;
+            node.crash();
         }
     }
 
-    /// True if the power of a node is about to go, or has gone.
+    /// True if the disk of a node was made to fail.
     pub(crate) fn is_doomed(&self, id: NodeId) -> bool {
-        self.nodes.lock().get(&id).is_some_and(|node| node.doomed)
+        self.nodes.lock().get(&id).is_some_and(|node| node.loses_power || node.has_fault)
     }
 
     /// True if the disk of a node refuses everything by now, because its time has run out.
@@ -183,8 +245,54 @@ impl Cluster {
     pub(crate) fn doom(&self, id: NodeId, operations: u64) {
         if let Some(node) = self.nodes.lock().get_mut(&id) {
             event!(self.trace, "{id} loses power after {operations} more disk operations");
-            node.doomed = true;
+            node.loses_power = true;
             node.disk.power_off_after(operations);
+        }
+    }
+
+    /// Lets one operation of a node's disk fail. False if there is no such node.
+    pub(crate) fn inject(&self, id: NodeId, op: DiskOp, nth: u64) -> bool {
+        let mut nodes = self.nodes.lock();
+        let Some(node) = nodes.get_mut(&id) else { return false };
+        event!(self.trace, "{op:?} of the disk of {id} is to fail once, at number {nth} from now");
+        node.has_fault = true;
+        node.disk.inject(Fault::on(op).nth(nth));
+        true
+    }
+
+    /// True if an operation of a node's disk was made to fail, and that was not taken back.
+    pub(crate) fn has_fault(&self, id: NodeId) -> bool {
+        self.nodes.lock().get(&id).is_some_and(|node| node.has_fault)
+    }
+
+    /// How many operations of a node's disk have failed on purpose so far.
+    pub(crate) fn struck(&self, id: NodeId) -> u64 {
+        self.nodes.lock().get(&id).map_or(0, |node| node.disk.struck())
+    }
+
+    /// Takes back what was to fail on a node's disk.
+    pub(crate) fn mend_disk(&self, id: NodeId) {
+        if let Some(node) = self.nodes.lock().get_mut(&id) {
+            node.disk.heal();
+            node.has_fault = false;
+        }
+    }
+
+    /// Takes back what was announced for the disk of a node. A node whose power has gone already, or whose disk may have
+    /// failed already, crashes: then it can be started.
+    pub(crate) fn disarm(&self, id: NodeId) {
+        let is_well = match self.nodes.lock().get_mut(&id) {
+            Some(node) if node.has_fault => false,
+            Some(node) if node.loses_power => {
+                let is_on = node.disk.keep_power();
+                node.loses_power = !is_on;
+                is_on
+            }
+            _ => return,
+        };
+        event!(self.trace, "the disk of {id} is not to fail any more; it has not yet: {is_well}");
+        if !is_well {
+            self.lose_power(id);
         }
     }
 
@@ -206,6 +314,17 @@ impl Cluster {
         self.nodes.lock().get(&id)?.running.as_ref().map(|running| running.replica.clone())
     }
 
+    /// Does something on a node, as a task of its process: it ends with that.
+    pub(crate) fn on_node<F>(&self, id: NodeId, work: impl FnOnce(Replica) -> F) -> Option<task::JoinHandle<F::Output>>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let nodes = self.nodes.lock();
+        let running = nodes.get(&id)?.running.as_ref()?;
+        Some(running.scope.spawn(work(running.replica.clone())))
+    }
+
     pub(crate) fn partition(&self, id: NodeId, partition: PartitionId) -> Option<Partition> {
         self.replica(id).map(|replica| replica.partition(partition))
     }
@@ -217,7 +336,7 @@ impl Cluster {
 
     /// A replica that stopped by itself although its disk did what it should.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.nodes.lock().iter().filter(|(_, node)| !node.doomed).find_map(|(id, node)| {
+        self.nodes.lock().iter().filter(|(_, node)| !node.loses_power && !node.has_fault).find_map(|(id, node)| {
             let failure = node.running.as_ref()?.replica.status().failure?;
             Some(format!("the replica on {id} stopped: {failure}"))
         })

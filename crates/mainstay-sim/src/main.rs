@@ -1,16 +1,22 @@
 //! Simulates replica sets by seed, and replays a seed that failed.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clap::{CommandFactory as _, Parser};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mainstay_sim::{Counts, Report, Settings, run};
+use mainstay_core::random;
+use mainstay_sim::{Counts, Report, Settings, regressions, run};
 use parking_lot::Mutex;
+use rand::RngExt as _;
 
 /// How often a run tells how far it is, where nobody sees a bar.
 const NEWS_SECS: u64 = 60;
+
+/// Fresh seeds are below this: enough never to meet one twice, and short enough to be typed.
+const FRESH_SEEDS: u64 = 1_000_000_000_000;
 
 /// What a shell says of a command that ended because nobody reads its output any more.
 const PIPE_CLOSED: i32 = 141;
@@ -27,9 +33,17 @@ struct Arguments {
     #[arg(long, value_name = "S", default_value_t = 1, conflicts_with = "seed")]
     first_seed: u64,
 
+    /// Draw the first of them anew, and print it.
+    #[arg(long, conflicts_with_all = ["first_seed", "seed"])]
+    fresh: bool,
+
     /// Run just this seed.
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
+
+    /// Run the seeds that have failed once, instead.
+    #[arg(long, conflicts_with_all = ["seeds", "first_seed", "fresh", "seed"])]
+    regressions: bool,
 
     /// Print every event of the seed, with its simulated time.
     #[arg(long, requires = "seed")]
@@ -67,7 +81,7 @@ impl Arguments {
     /// What runs a seed again, with all that happens in it.
     fn replay_command(&self, seed: u64) -> String {
         let (features, plant) = self.plant_words();
-        format!("cargo run --release -p mainstay-sim{features} -- --seed {seed} --trace{plant}")
+        format!("cargo run --profile sim -p mainstay-sim{features} -- --seed {seed} --trace{plant}")
     }
 
     #[cfg(feature = "planted-bugs")]
@@ -88,7 +102,11 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     match arguments.seed {
         Some(seed) => replay(seed, &arguments),
-        None => sweep(&arguments),
+        None if arguments.regressions => {
+            let seeds = regressions().map(|regression| regression.seed);
+            sweep(seeds, regressions().count() as u64, &arguments)
+        }
+        None => sweep(row(&arguments), arguments.seeds, &arguments),
     }
 }
 
@@ -129,18 +147,29 @@ fn replay(seed: u64, arguments: &Arguments) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-fn sweep(arguments: &Arguments) -> ExitCode {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
-    let jobs = arguments.jobs.unwrap_or(cores);
-    let Some(last) = arguments.first_seed.checked_add(arguments.seeds - 1) else {
-        let text =
-            format!("{} seeds from {} on go beyond the last, {}", arguments.seeds, arguments.first_seed, u64::MAX);
+/// The seeds in a row that were asked for.
+fn row(arguments: &Arguments) -> RangeInclusive<u64> {
+    let first = match arguments.fresh {
+        true => random::rng().random_range(0..FRESH_SEEDS),
+        false => arguments.first_seed,
+    };
+    let Some(last) = first.checked_add(arguments.seeds - 1) else {
+        let text = format!("{} seeds from {first} on go beyond the last, {}", arguments.seeds, u64::MAX);
         Arguments::command().error(clap::error::ErrorKind::ValueValidation, text).exit();
     };
-    let next = Mutex::new(arguments.first_seed..=last);
+    if arguments.fresh {
+        say(format_args!("seeds {first} to {last}: --first-seed {first} --seeds {} runs them again", arguments.seeds));
+    }
+    first..=last
+}
+
+fn sweep(seeds: impl Iterator<Item = u64> + Send, count: u64, arguments: &Arguments) -> ExitCode {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
+    let jobs = arguments.jobs.unwrap_or(cores);
+    let next = Mutex::new(seeds);
     let failed = AtomicBool::new(false);
     let total = Mutex::new(Total::default());
-    let bar = progress_bar(arguments.seeds);
+    let bar = progress_bar(count);
     let told = AtomicU64::new(0);
     std::thread::scope(|scope| {
         for _ in 0..jobs {
@@ -153,7 +182,7 @@ fn sweep(arguments: &Arguments) -> ExitCode {
                     bar.inc(1);
                     let news = bar.elapsed().as_secs() / NEWS_SECS;
                     if bar.is_hidden() && told.fetch_max(news, Ordering::Relaxed) < news {
-                        eprintln!("{} of {} seeds after {} s", bar.position(), arguments.seeds, news * NEWS_SECS);
+                        eprintln!("{} of {} seeds after {} s", bar.position(), count, news * NEWS_SECS);
                     }
                 }
             });
@@ -187,6 +216,7 @@ struct Total {
     acknowledged: u64,
     unknown: u64,
     reads: u64,
+    shared: u64,
     troubles: Counts,
     simulated_secs: f64,
     failures: Vec<Report>,
@@ -198,6 +228,7 @@ impl Total {
         self.acknowledged += report.acknowledged;
         self.unknown += report.unknown;
         self.reads += report.reads;
+        self.shared += report.shared;
         self.troubles += report.troubles;
         self.simulated_secs += report.simulated.as_secs_f64();
         if report.violation.is_some() {
@@ -217,8 +248,8 @@ impl Total {
         say(format_args!("{:.1} hours simulated", self.simulated_secs / 3600.0));
         say(format_args!("done, of what was tried: {}", self.troubles));
         say(format_args!(
-            "{} commits acknowledged, {} of unknown outcome, {} reads",
-            self.acknowledged, self.unknown, self.reads
+            "{} commits acknowledged, {} of unknown outcome, {} reads; {} operations on shared registers",
+            self.acknowledged, self.unknown, self.reads, self.shared
         ));
         if !self.failures.is_empty() {
             return ExitCode::FAILURE;

@@ -14,9 +14,20 @@ pub enum PlantedBug {
     AcknowledgeBeforeSync,
     /// A replica that restarts has forgotten whom it voted for, and in which epoch.
     ForgetHardState,
+    /// The node log says that all is well when its disk has failed.
+    IgnoreDiskErrors,
+    /// Something of a node that has stopped still has its folder open.
+    KeepFolderLocked,
+    /// Reads of shared registers are served by whatever replica is asked, of what it has applied.
+    ReadAnywhere,
+    /// Commits whose outcome is unknown are committed once more.
+    RepeatUnknown,
     /// A primary serves reads for as long as it has not heard of another.
     #[cfg(feature = "planted-bugs")]
     ReadWithoutLease,
+    /// A primary that lost its lease and has it back serves at once, with proposals of before still under way.
+    #[cfg(feature = "planted-bugs")]
+    ServeUnsettled,
 }
 
 impl PlantedBug {
@@ -25,8 +36,14 @@ impl PlantedBug {
         [
             Self::AcknowledgeBeforeSync,
             Self::ForgetHardState,
+            Self::IgnoreDiskErrors,
+            Self::KeepFolderLocked,
+            Self::ReadAnywhere,
+            Self::RepeatUnknown,
             #[cfg(feature = "planted-bugs")]
             Self::ReadWithoutLease,
+            #[cfg(feature = "planted-bugs")]
+            Self::ServeUnsettled,
         ]
         .into_iter()
     }
@@ -36,8 +53,14 @@ impl PlantedBug {
         match self {
             Self::AcknowledgeBeforeSync => "acknowledge-before-sync",
             Self::ForgetHardState => "forget-hard-state",
+            Self::IgnoreDiskErrors => "ignore-disk-errors",
+            Self::KeepFolderLocked => "keep-folder-locked",
+            Self::ReadAnywhere => "read-anywhere",
+            Self::RepeatUnknown => "repeat-unknown",
             #[cfg(feature = "planted-bugs")]
             Self::ReadWithoutLease => "read-without-lease",
+            #[cfg(feature = "planted-bugs")]
+            Self::ServeUnsettled => "serve-unsettled",
         }
     }
 
@@ -46,6 +69,7 @@ impl PlantedBug {
         match bug {
             Some(Self::AcknowledgeBeforeSync) => Arc::new(EagerLog(log)),
             Some(Self::ForgetHardState) => Arc::new(ForgetfulLog::new(log)),
+            Some(Self::IgnoreDiskErrors) => Arc::new(HopefulLog(log)),
             _ => log,
         }
     }
@@ -59,6 +83,31 @@ impl NodeLog for EagerLog {
         self.0.submit(batch, Box::new(drop))?;
         done(Ok(()));
         Ok(())
+    }
+
+    fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>> {
+        self.0.read(group, range, bytes_max)
+    }
+
+    fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>> {
+        self.0.lengths(group, range)
+    }
+
+    fn group(&self, group: GroupId) -> GroupView {
+        self.0.group(group)
+    }
+
+    fn groups(&self) -> Vec<GroupId> {
+        self.0.groups()
+    }
+}
+
+#[derive(Debug)]
+struct HopefulLog(Arc<dyn NodeLog>);
+
+impl NodeLog for HopefulLog {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+        self.0.submit(batch, Box::new(|_| done(Ok(()))))
     }
 
     fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>> {

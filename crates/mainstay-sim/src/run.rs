@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use mainstay_core::task::Scope;
 use mainstay_core::{random, time};
+use parking_lot::Mutex;
 
 use crate::check;
 use crate::client::{Client, Outcome};
@@ -12,6 +13,7 @@ use crate::nemesis::{Counts, Nemesis};
 use crate::panics::Panics;
 use crate::planted::PlantedBug;
 use crate::scenario::Scenario;
+use crate::shared::SharedHistory;
 use crate::trace::{Sink, Trace};
 
 /// What to simulate.
@@ -44,6 +46,8 @@ pub struct Report {
     pub unknown: u64,
     /// Reads that were served.
     pub reads: u64,
+    /// Reads that were served and commits that were acknowledged of registers that clients share.
+    pub shared: u64,
     /// What was done to the set.
     pub troubles: Counts,
     /// How much time passed in the simulation.
@@ -80,16 +84,22 @@ pub fn run(settings: Settings) -> Report {
 
 async fn simulate(settings: Settings) -> Report {
     #[cfg(feature = "planted-bugs")]
-    mainstay_replica::planted::serve_reads_without_lease(settings.bug == Some(PlantedBug::ReadWithoutLease));
+    {
+        use mainstay_replica::planted;
+        planted::serve_reads_without_lease(settings.bug == Some(PlantedBug::ReadWithoutLease));
+        planted::serve_unsettled(settings.bug == Some(PlantedBug::ServeUnsettled));
+    }
     let start = time::now();
     let scenario = Scenario::draw();
     let trace = Trace::new(settings.sink);
     event!(trace, "seed {}: {} replicas, {} clients", settings.seed, scenario.replicas, scenario.clients);
     let cluster = Arc::new(Cluster::new(settings.seed, scenario, settings.bug, trace.clone()));
-    let clients: Vec<_> = (0..=cluster.scenario.clients).map(|id| Arc::new(Client::new(id, cluster.clone()))).collect();
+    let shared: Arc<Mutex<SharedHistory>> = Arc::default();
+    let client = |id| Arc::new(Client::new(id, cluster.clone(), shared.clone()));
+    let clients: Vec<_> = (0..=cluster.scenario.clients).map(client).collect();
     let nemesis = Arc::new(Nemesis::new(cluster.clone()));
 
-    let story = live(&cluster, &clients, &nemesis);
+    let story = live(&cluster, &clients, &shared, &nemesis);
     let violation = tokio::select! {
         biased;
         objection = check::watch_roles(cluster.clone()) => Some(objection),
@@ -115,15 +125,21 @@ async fn simulate(settings: Settings) -> Report {
         events: trace.events(),
         replicas: cluster.scenario.replicas,
         acknowledged: count(|outcome| matches!(outcome, Outcome::Acknowledged(_))),
-        unknown: count(|outcome| matches!(outcome, Outcome::Unknown)),
+        unknown: count(|outcome| matches!(outcome, Outcome::Unknown | Outcome::GivenUp)),
         reads: histories().map(|history| history.reads).sum(),
+        shared: histories().map(|history| history.shared).sum(),
         troubles,
         simulated: time::now() - start,
     }
 }
 
 /// The life of a set: founded, tormented, healed, judged.
-async fn live(cluster: &Arc<Cluster>, clients: &[Arc<Client>], nemesis: &Arc<Nemesis>) -> Result<(), String> {
+async fn live(
+    cluster: &Arc<Cluster>,
+    clients: &[Arc<Client>],
+    shared: &Mutex<SharedHistory>,
+    nemesis: &Arc<Nemesis>,
+) -> Result<(), String> {
     cluster.found().await.map_err(|error| format!("the set could not be founded: {error:?}"))?;
     let until = time::now() + cluster.scenario.chaos;
     // The last client only probes, after healing.
@@ -134,15 +150,14 @@ async fn live(cluster: &Arc<Cluster>, clients: &[Arc<Client>], nemesis: &Arc<Nem
         client.await.map_err(|error| format!("a client failed: {error}"))?;
     }
 
-    event!(cluster.trace, "everything heals");
-    cluster.network.heal();
-    cluster.network.set_troubles(cluster.scenario.calm);
-    for node in cluster.ids() {
-        nemesis.restart(node).await;
-    }
+    nemesis.heal_everything().await;
     if let Some(stuck) = nemesis.stuck.lock().clone() {
         return Err(stuck);
     }
     let members = check::heals(cluster, probe).await?;
-    check::judge(cluster, &members, clients)
+    if let Some(stuck) = nemesis.stuck.lock().clone() {
+        return Err(stuck);
+    }
+    check::judge(cluster, &members, clients)?;
+    shared.lock().judge()
 }

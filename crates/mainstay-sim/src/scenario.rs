@@ -12,6 +12,8 @@ pub struct Scenario {
     pub replicas: u64,
     /// How many clients commit and read.
     pub clients: u64,
+    /// How many registers they share.
+    pub shared_registers: u64,
     /// How long things are made to go wrong.
     pub chaos: Duration,
     /// How the network is when nobody spoils it.
@@ -49,6 +51,7 @@ impl Scenario {
         Self {
             replicas: if rng.random_bool(0.6) { 3 } else { 5 },
             clients: rng.random_range(2..=6),
+            shared_registers: rng.random_range(1..=3),
             chaos: Duration::from_millis(rng.random_range(3_000..10_000)),
             calm: Troubles {
                 delay_min: Duration::from_micros(100),

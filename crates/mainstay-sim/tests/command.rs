@@ -32,6 +32,21 @@ fn the_last_seed_of_all_can_be_run() {
 }
 
 #[test]
+fn fresh_seeds_are_named_and_can_be_run_again() {
+    let fresh = output(&["--fresh", "--seeds", "1"]);
+    let said = String::from_utf8(fresh.stdout).unwrap();
+    assert!(fresh.status.success(), "{said}");
+    let first = said.lines().next().unwrap();
+    let again = first.split_once(": ").unwrap().1.strip_suffix(" runs them again").unwrap();
+    let repeated = output(&again.split(' ').collect::<Vec<_>>());
+    let repeated = String::from_utf8(repeated.stdout).unwrap();
+    let story = |said: &str| said.lines().filter(|line| line.contains("commits")).collect::<String>();
+    assert_eq!(story(&said), story(&repeated), "the same seed gives the same run");
+    let other = output(&["--fresh", "--seeds", "1"]);
+    assert_ne!(String::from_utf8(other.stdout).unwrap().lines().next().unwrap(), first);
+}
+
+#[test]
 fn a_trace_that_nobody_reads_to_its_end_ends_quietly() {
     let mut running = command(&["--seed", "1", "--trace"]).spawn().unwrap();
     let mut lines = BufReader::new(running.stdout.take().unwrap()).lines();

@@ -90,3 +90,61 @@ async fn a_way_that_is_cut_is_cut_in_one_direction_until_it_is_healed() {
     let gone = network.endpoint(ONE).call(TWO, SET, Bytes::new()).await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::Retry);
 }
+
+#[tokio::test(start_paused = true)]
+async fn late_requests_arrive_after_their_sender_has_given_up_or_crashed() {
+    let (network, seen) = network();
+    network.set_troubles(Troubles { late: 1.0, late_max: Duration::from_secs(5), ..Troubles::default() });
+    let sender = Scope::new();
+    for number in 0..20 {
+        let call = network.endpoint(ONE).call(TWO, SET, Bytes::from(vec![number]));
+        sender.spawn(async move { time::timeout(Duration::from_millis(100), call).await.unwrap_err() });
+    }
+    time::sleep(Duration::from_millis(200)).await;
+    let in_time = seen.lock().len();
+    assert!(in_time < 5, "{in_time} of 20 came within a fifth of a second");
+    sender.stop();
+    time::sleep(Duration::from_secs(6)).await;
+    let mut seen = seen.lock().clone();
+    assert_eq!(seen.len(), 20);
+    assert!(!seen.is_sorted());
+    seen.sort();
+    seen.dedup();
+    assert_eq!(seen.len(), 20, "each came once");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_answer_keeps_nothing_of_the_node_that_gave_it() {
+    random::seed_thread(7);
+    let network = InProcessNetwork::new();
+    let (data, node) = (Arc::new("what the node has open"), Scope::new());
+    let (held, answered) = (Arc::downgrade(&data), Arc::new(Mutex::new(0)));
+    let counted = answered.clone();
+    let handler = move |_: SetId, request: Bytes| {
+        let (data, counted) = (data.clone(), counted.clone());
+        Box::pin(async move {
+            *counted.lock() += data.len().min(1);
+            request
+        }) as std::pin::Pin<Box<dyn Future<Output = Bytes> + Send>>
+    };
+    network.attach(TWO, node.clone(), Arc::new(handler));
+    network.cut(TWO, ONE);
+    network.set_troubles(Troubles { duplication: 1.0, ..Troubles::default() });
+    let sender = Scope::new();
+    for number in 0..10 {
+        sender.spawn(network.endpoint(ONE).call(TWO, SET, Bytes::from(vec![number])));
+    }
+    time::timeout(Duration::from_secs(5), async {
+        while *answered.lock() < 20 {
+            time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await
+    .expect("all requests and their doubles are answered");
+    assert!(held.upgrade().is_some());
+    network.detach(TWO);
+    node.stop();
+    node.ended().await;
+    assert!(held.upgrade().is_none(), "those who wait for its answers keep what the node had open");
+    sender.stop();
+}

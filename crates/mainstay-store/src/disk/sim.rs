@@ -64,6 +64,8 @@ struct World {
     dirs: BTreeSet<PathBuf>,
     locks: BTreeSet<PathBuf>,
     faults: Vec<Fault>,
+    /// Counts operations that failed by one of the faults.
+    struck: u64,
     capacity_bytes: Option<u64>,
     /// The operations left until the power goes.
     power_ops: Option<u64>,
@@ -93,6 +95,7 @@ impl SimDisk {
             dirs: BTreeSet::from([PathBuf::from("/")]),
             locks: BTreeSet::new(),
             faults: Vec::new(),
+            struck: 0,
             capacity_bytes: None,
             power_ops: None,
             syncs: 0,
@@ -114,10 +117,38 @@ impl SimDisk {
         world.forget_unreachable();
     }
 
+    /// Ends the process and leaves the machine running, as when it is killed: handles and locks are dead, and what was written
+    /// stays, synced or not. Faults stay, and so does a loss of power that is still to come.
+    pub fn end_process(&self) {
+        let world = &mut *self.world.lock();
+        world.life += 1;
+        world.locks.clear();
+        for file in world.files.values_mut() {
+            file.handles = 0;
+        }
+        world.forget_unreachable();
+    }
+
+    /// True while something of this process has a lock on the disk.
+    pub fn is_locked(&self) -> bool {
+        !self.world.lock().locks.is_empty()
+    }
+
     /// Lets that many operations happen; all later ones fail, until [`crash`](Self::crash). That is how a test stops
     /// the machine in the midst of something.
     pub fn power_off_after(&self, operations: u64) {
         self.world.lock().power_ops = Some(operations);
+    }
+
+    /// Takes [`power_off_after`](Self::power_off_after) back. False if the power has gone already: then only a
+    /// [`crash`](Self::crash) brings it back.
+    pub fn keep_power(&self) -> bool {
+        let power = &mut self.world.lock().power_ops;
+        let is_on = *power != Some(0);
+        if is_on {
+            *power = None;
+        }
+        is_on
     }
 
     /// True if the operations that were let happen are used up.
@@ -133,6 +164,11 @@ impl SimDisk {
     /// Takes all faults back.
     pub fn heal(&self) {
         self.world.lock().faults.clear();
+    }
+
+    /// How many operations have failed by an injected fault so far.
+    pub fn struck(&self) -> u64 {
+        self.world.lock().struck
     }
 
     /// Sets how many bytes fit onto the disk (`None`: no limit). What reserves more fails with
@@ -218,6 +254,7 @@ impl World {
         }
         let struck = self.faults.iter_mut().find_map(|fault| fault.strike(op, path));
         self.faults.retain(|fault| !fault.is_spent());
+        self.struck += u64::from(struck.is_some());
         struck.map_or(Ok(()), Err)
     }
 
@@ -371,7 +408,9 @@ impl SimFile {
     ) -> io::Result<T> {
         let world = &mut *self.world.lock();
         if world.life != self.life {
-            return Err(io::Error::other("the simulated machine has crashed since this file was opened"));
+            return Err(io::Error::other(
+                "the process of this file has ended since, or its simulated machine has crashed",
+            ));
         }
         let path = world.files.get(&self.number).map(|file| file.path.clone()).unwrap_or_default();
         let powered = world.power_ops != Some(0);

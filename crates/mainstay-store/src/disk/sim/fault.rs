@@ -35,6 +35,26 @@ pub enum DiskOp {
     Sync,
 }
 
+impl DiskOp {
+    /// All of them.
+    pub const ALL: [Self; 14] = [
+        Self::Open,
+        Self::List,
+        Self::CreateDir,
+        Self::Rename,
+        Self::Remove,
+        Self::SyncDir,
+        Self::Space,
+        Self::Lock,
+        Self::Len,
+        Self::Read,
+        Self::Write,
+        Self::SetLen,
+        Self::Allocate,
+        Self::Sync,
+    ];
+}
+
 /// A failure that a test asks for.
 ///
 /// ```

@@ -116,6 +116,48 @@ fn handles_and_locks_die_with_the_machine() {
 }
 
 #[test]
+fn a_process_that_ends_loses_its_handles_and_locks_and_nothing_else() {
+    let disk = SimDisk::new(0);
+    let file = create(&disk, "/a");
+    file.write_all_at(b"never synced", 0).unwrap();
+    let lock = disk.lock(Path::new("/lock")).unwrap();
+    assert!(disk.is_locked());
+    disk.end_process();
+    assert!(!disk.is_locked() && file.write_all_at(b"x", 0).is_err());
+    assert_eq!(content(&disk, "/a"), b"never synced");
+    let again = disk.lock(Path::new("/lock")).unwrap();
+    drop((lock, file));
+    assert!(disk.is_locked(), "the lock of the process before is not that of the next");
+    drop(again);
+    let lost = (0..50).filter(|seed| {
+        let disk = SimDisk::new(*seed);
+        let file = create(&disk, "/a");
+        file.sync().unwrap();
+        file.write_all_at(b"never synced", 0).unwrap();
+        disk.end_process();
+        disk.crash();
+        content(&disk, "/a").is_empty()
+    });
+    assert!((5..45).contains(&lost.count()), "what was not synced can be lost later");
+}
+
+#[test]
+fn a_loss_of_power_can_be_taken_back_until_it_has_come() {
+    let disk = SimDisk::new(0);
+    let file = create(&disk, "/a");
+    disk.power_off_after(1);
+    assert!(disk.keep_power());
+    file.write_all_at(b"one", 0).unwrap();
+    file.write_all_at(b"two", 0).unwrap();
+    disk.power_off_after(1);
+    file.sync().unwrap();
+    assert!(!disk.keep_power() && disk.is_without_power());
+    file.sync().unwrap_err();
+    disk.crash();
+    assert!(disk.keep_power());
+}
+
+#[test]
 fn faults_strike_where_they_were_asked_for() {
     let disk = SimDisk::new(0);
     let (a, b) = (create(&disk, "/a"), create(&disk, "/b"));
@@ -129,6 +171,7 @@ fn faults_strike_where_they_were_asked_for() {
         let error = disk.open(Path::new("/a"), OpenMode::Existing).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
     }
+    assert_eq!(disk.struck(), 3);
     disk.heal();
     disk.open(Path::new("/a"), OpenMode::Existing).unwrap();
 }
