@@ -76,6 +76,39 @@ async fn the_bound_holds_across_a_kill() {
     assert!((0..3).all(|round| used(&log, round) > 100), "and it goes on each time");
 }
 
+/// A process that outlives the one with the actor goes on using its share, of which the actor that comes back has to know.
+#[tokio::test]
+async fn what_is_still_out_after_a_kill_is_not_given_once_more() {
+    let mut node = start().await;
+    let (log, outliving) = (Log::default(), open(&node).await);
+    let note = |permits, who| log.lock().push((Instant::now(), permits, who));
+    // It looks like somebody who will want many.
+    assert!(!outliving.try_acquire(10), "nothing was fetched yet");
+    node.advance(Duration::from_millis(20)).await;
+    node.kill().await.unwrap();
+    assert!(outliving.try_acquire(1), "its share is good beyond the kill");
+    note(1, 0);
+    let fresh = open(&node).await;
+    fresh.acquire(LIMIT.burst).await.unwrap();
+    note(LIMIT.burst, 1);
+    if outliving.try_acquire(5) {
+        note(5, 0);
+    }
+    check_bound(&log, LIMIT);
+}
+
+#[tokio::test]
+async fn after_a_kill_nobody_waits_for_shares_that_had_come_back_before() {
+    let mut node = start().await;
+    open(&node).await.acquire(5).await.unwrap();
+    // All that was out is back by then, and that is stored.
+    node.advance(4 * LEASE).await;
+    node.kill().await.unwrap();
+    let (fresh, begun) = (open(&node).await, Instant::now());
+    fresh.acquire(1).await.unwrap();
+    assert!(begun.elapsed() < LEASE / 2, "{:?}", begun.elapsed());
+}
+
 #[tokio::test]
 async fn callers_are_served_in_their_order_though_the_first_wants_more() {
     let node = start().await;
