@@ -97,16 +97,50 @@ async fn what_is_still_out_after_a_kill_is_not_given_once_more() {
     check_bound(&log, LIMIT);
 }
 
+/// By then all shares are back that nobody uses, and that is stored.
+const SETTLED: Duration = Duration::from_secs(4 * LEASE.as_secs());
+
+/// How long it takes to get a permit from an actor that was killed.
+async fn time_after_kill(node: &mut TestNode, name: &str, limit: RateLimit) -> Duration {
+    node.kill().await.unwrap();
+    let limiter = RateLimiter::open(&**node, name, limit).await.unwrap();
+    let begun = Instant::now();
+    limiter.acquire(1).await.unwrap();
+    begun.elapsed()
+}
+
 #[tokio::test]
 async fn after_a_kill_nobody_waits_for_shares_that_had_come_back_before() {
     let mut node = start().await;
-    open(&node).await.acquire(5).await.unwrap();
-    // All that was out is back by then, and that is stored.
-    node.advance(4 * LEASE).await;
+    let limiter = open(&node).await;
+    limiter.acquire(5).await.unwrap();
+    node.advance(SETTLED).await;
+    let time = time_after_kill(&mut node, "mails", LIMIT).await;
+    assert!(time < LEASE / 2, "all that was out is back: {time:?}");
+    drop(limiter);
+
+    // Also if it was out at a kill.
+    let time = time_after_kill(&mut node, "mails", LIMIT).await;
+    assert!(time > LEASE, "somebody may have had a share: {time:?}");
     node.kill().await.unwrap();
-    let (fresh, begun) = (open(&node).await, Instant::now());
-    fresh.acquire(1).await.unwrap();
-    assert!(begun.elapsed() < LEASE / 2, "{:?}", begun.elapsed());
+    let _watching = open(&node).await;
+    node.advance(SETTLED).await;
+    let time = time_after_kill(&mut node, "mails", LIMIT).await;
+    assert!(time < LEASE / 2, "{time:?}");
+}
+
+#[tokio::test]
+async fn after_a_kill_nobody_waits_for_who_has_got_nothing() {
+    let mut node = start().await;
+    let slow = RateLimit { permits: 2, per: Duration::from_secs(1), burst: 20 };
+    let limiter = RateLimiter::open(&*node, "slow", slow).await.unwrap();
+    node.kill().await.unwrap();
+    drop(limiter);
+    let limiter = RateLimiter::open(&*node, "slow", slow).await.unwrap();
+    let error = limiter.acquire_within(1, Duration::from_millis(50)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "the bucket comes back empty");
+    let time = time_after_kill(&mut node, "slow", slow).await;
+    assert!(time < LEASE, "as long as a permit takes to come: {time:?}");
 }
 
 #[tokio::test]
