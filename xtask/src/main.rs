@@ -1,12 +1,15 @@
 //! The chores of this repository, as `cargo xtask <chore>`.
 //!
 //! `check` is what continuous integration and a person run before a change goes in; in the repository it writes nothing
-//! but build output, and it installs tools that it needs and does not find. `fix` repairs what a program can repair. The rules that are about this repository itself (which crate may
-//! use which, which documents must agree) are tests of this package, so that `check` runs them with all the others.
+//! but build output, and it installs tools that it needs and does not find. `fix` repairs what a program can repair.
+//! `mutants` is run by hand: it says which changes of the code no test would notice. The rules that are about this
+//! repository itself (which crate may use which, which documents must agree) are tests of this package, so that `check`
+//! runs them with all the others.
 
 mod check;
 mod command;
 mod fix;
+mod mutants;
 mod postgres;
 mod report;
 mod stage;
@@ -19,6 +22,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::check::Check;
+use crate::mutants::Mutants;
 
 /// The chores of this repository.
 #[derive(Debug, Parser)]
@@ -34,12 +38,15 @@ enum Chore {
     Check(Check),
     /// Formats the code and applies the fixes that clippy is sure of
     Fix,
+    /// Changes the code of core rooms in small ways, and names the changes that no test notices; takes long
+    Mutants(Mutants),
 }
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().chore {
         Chore::Check(check) => check.run(),
         Chore::Fix => fix::run(),
+        Chore::Mutants(mutants) => mutants.run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,6 +1,6 @@
 //! The programs that a check needs beyond cargo itself, found or installed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::command::{Outcome, cargo, output, program, run, target_dir};
@@ -17,9 +17,14 @@ impl Tool {
         program(&self.path)
     }
 
+    /// The folder that it is in, unless it is on the path.
+    pub(crate) fn folder(&self) -> Option<PathBuf> {
+        self.path.parent().filter(|folder| !folder.as_os_str().is_empty()).map(Path::to_owned)
+    }
+
     /// True if the tool runs and is new enough.
-    fn is_at_least(&self, wanted: Version) -> bool {
-        let printed = output(self.command().arg("--version"));
+    fn is_at_least(&self, wanted: Version, asked: &[&str]) -> bool {
+        let printed = output(self.command().args(asked));
         printed.as_deref().and_then(Version::parse).is_some_and(|version| version >= wanted)
     }
 }
@@ -51,24 +56,32 @@ pub(crate) struct Subcommand {
     name: &'static str,
     /// The version that is installed where no other is found; an equal or newer one on the path is used as it is.
     version: Version,
+    /// How it is asked for its version.
+    asked: &'static [&'static str],
 }
 
 /// Looks at licences and sources of dependencies.
-pub(crate) const CARGO_DENY: Subcommand = Subcommand { name: "cargo-deny", version: Version([0, 20, 2]) };
+pub(crate) const CARGO_DENY: Subcommand =
+    Subcommand { name: "cargo-deny", version: Version([0, 20, 2]), asked: &["--version"] };
 
 /// Runs each test in a process of its own, and ends it when its time is up.
-pub(crate) const CARGO_NEXTEST: Subcommand = Subcommand { name: "cargo-nextest", version: Version([0, 9, 143]) };
+pub(crate) const CARGO_NEXTEST: Subcommand =
+    Subcommand { name: "cargo-nextest", version: Version([0, 9, 143]), asked: &["--version"] };
+
+/// Changes the code in small ways, and sees whether a test notices. It answers as a subcommand of cargo alone.
+pub(crate) const CARGO_MUTANTS: Subcommand =
+    Subcommand { name: "cargo-mutants", version: Version([27, 1, 0]), asked: &["mutants", "--version"] };
 
 impl Subcommand {
     /// The tool on the path or among our own, if it is there and new enough.
     pub(crate) fn find(self) -> Option<Tool> {
         let places = [PathBuf::from(self.name), self.place()];
-        places.into_iter().map(|path| Tool { path }).find(|tool| tool.is_at_least(self.version))
+        places.into_iter().map(|path| Tool { path }).find(|tool| tool.is_at_least(self.version, self.asked))
     }
 
     /// Finds the tool, or installs it among our own from source.
     pub(crate) fn need(self) -> Outcome<Tool> {
-        let Self { name, version } = self;
+        let Self { name, version, asked } = self;
         if let Some(tool) = self.find() {
             return Ok(tool);
         }
@@ -89,7 +102,7 @@ impl Subcommand {
         let _ = std::fs::remove_dir_all(build);
 
         let tool = Tool { path: self.place() };
-        if tool.is_at_least(version) {
+        if tool.is_at_least(version, asked) {
             Ok(tool)
         } else {
             Err(format!("{name} was installed as {} but does not run", tool.path.display()))
@@ -167,7 +180,7 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_not_new_enough() {
         let tool = Tool { path: "no-such-program-anywhere".into() };
-        assert!(!tool.is_at_least(Version([0, 0, 0])));
+        assert!(!tool.is_at_least(Version([0, 0, 0]), &["--version"]));
     }
 
     /// A script in the place of rustup, which answers only to what it is meant to be asked.

@@ -11,13 +11,14 @@ use mainstay_governance::resolve::{self, Resolver};
 
 use crate::earlier::Earlier;
 use crate::evidence::{Found, Verdict};
-use crate::journal::{self, Journal};
+use crate::journal::Journal;
 use crate::moves::{Homes, keep_moving};
 use crate::numbers::{EVENTS_MAX, Places};
 use crate::options::Options;
 use crate::output::Output;
 use crate::processor::{EventProcessorRef, EventProcessorWorker, USERS_RESOLVER, resolver_settings};
 use crate::progress::{Progress, Written};
+use crate::records::RecordFiles;
 use crate::stop::Signals;
 use crate::summary::{self, Run};
 use crate::traffic::Traffic;
@@ -51,14 +52,14 @@ pub async fn run(options: Options) -> Result<Verdict> {
         Error::invalid(format!("cannot create the folder {}: use another --data-dir", folder.display()))
             .with_source(error)
     })?;
-    let (csv, acknowledged) = (folder.join("csv"), folder.join("acknowledged.txt"));
+    let (csv, records) = (folder.join("csv"), RecordFiles::in_folder(folder));
     let node = start_node(folder).await?;
     let writers = writers(&node)?;
     flush(&writers, &output).await?;
 
     let earlier = {
-        let (csv, acknowledged) = (csv.clone(), acknowledged.clone());
-        blocking(move || Earlier::find(&csv, &acknowledged)).await?
+        let (csv, records) = (csv.clone(), records.clone());
+        blocking(move || Earlier::find(&csv, &records)).await?
     };
     earlier.print(&output);
     if !earlier.is_sound() {
@@ -75,10 +76,13 @@ pub async fn run(options: Options) -> Result<Verdict> {
             folder.display()
         )));
     }
-    let journal = Journal::open(&acknowledged)?;
-    for id in earlier.unheard() {
-        journal.record(id).await?;
+    // Not among those that were acknowledged: nobody has promised them to anybody.
+    let unacknowledged = Journal::open(&records.unacknowledged)?;
+    for id in earlier.unrecorded() {
+        unacknowledged.record(id).await?;
     }
+    unacknowledged.close().await;
+    let journal = Journal::open(&records.acknowledged)?;
 
     let users = Resolver::open(&node, USERS_RESOLVER, resolver_settings()).await?;
     let homes = Homes::ask(&users).await?;
@@ -113,7 +117,7 @@ pub async fn run(options: Options) -> Result<Verdict> {
     let run =
         Run { acknowledged: traffic.acknowledged(), took, written, latency, moves, homes: traffic.homes.counts() };
     summary::print_run(&run, &output);
-    let (verdict, found) = read_back(csv, acknowledged, traffic.expected()).await?;
+    let (verdict, found) = read_back(csv, records, traffic.expected()).await?;
     summary::print_verdict(&verdict, &found, run.acknowledged, &output);
     Ok(verdict)
 }
@@ -181,11 +185,10 @@ async fn told_trouble(
     Ok(written)
 }
 
-async fn read_back(csv: PathBuf, acknowledged: PathBuf, expected: Places) -> Result<(Verdict, Found)> {
+async fn read_back(csv: PathBuf, records: RecordFiles, expected: Places) -> Result<(Verdict, Found)> {
     blocking(move || {
         let found = Found::in_files(&EventFiles::below(&csv))?;
-        let acknowledged = journal::read(&acknowledged)?;
-        Ok((found.judge(&acknowledged, &expected), found))
+        Ok((found.judge(&records.read()?, &expected), found))
     })
     .await
 }

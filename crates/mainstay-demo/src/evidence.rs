@@ -6,9 +6,9 @@ use std::sync::Arc;
 use mainstay::prelude::*;
 
 use crate::event::{Event, KINDS, RESOURCES};
-use crate::journal::Acknowledged;
 use crate::numbers::Places;
 use crate::origin::{Highest, Origin};
+use crate::records::Records;
 use crate::writer::EventFiles;
 
 /// How many numbers of a kind of trouble are kept, to be shown.
@@ -99,18 +99,20 @@ impl Found {
         Ok(())
     }
 
-    /// Holds what is there against what was acknowledged, and where events are against where they were to be.
-    pub fn judge(&self, acknowledged: &Acknowledged, expected: &Places) -> Verdict {
+    /// Holds what is there against what is on record, and where events are against where they were to be.
+    pub fn judge(&self, records: &Records, expected: &Places) -> Verdict {
         let mut verdict = Verdict {
-            acknowledged: acknowledged.lines,
+            acknowledged: records.acknowledged.lines,
+            unacknowledged: records.unacknowledged.lines,
             rows: self.rows,
             twice: self.twice.clone(),
             altered: self.altered.clone(),
             ..Verdict::default()
         };
-        for id in acknowledged.ids.iter().filter(|id| !self.places.ids.has(*id)) {
-            verdict.missing.add(id);
-        }
+        let is_absent = |id: &u64| !self.places.ids.has(*id);
+        records.acknowledged.ids.iter().filter(is_absent).for_each(|id| verdict.missing.add(id));
+        records.unacknowledged.ids.iter().filter(is_absent).for_each(|id| verdict.vanished.add(id));
+        self.places.ids.iter().filter(|id| !records.has(*id)).for_each(|id| verdict.unrecorded.add(id));
         let is_misplaced = |id: &u64| self.places.get(*id).is_some_and(|found| Some(found) != expected.get(*id));
         for id in expected.ids.iter().filter(is_misplaced) {
             verdict.misplaced.add(id);
@@ -124,10 +126,16 @@ impl Found {
 pub struct Verdict {
     /// How many events were acknowledged.
     pub acknowledged: u64,
+    /// How many more an earlier start has found, whose process had ended before it could acknowledge them.
+    pub unacknowledged: u64,
     /// How many rows there are.
     pub rows: u64,
     /// Acknowledged, and not there.
     pub missing: Trouble,
+    /// Found by an earlier start, and not there any more.
+    pub vanished: Trouble,
+    /// There, and neither acknowledged nor found by an earlier start. Of a process that was killed, that is no trouble.
+    pub unrecorded: Trouble,
     /// There more than once.
     pub twice: Trouble,
     /// There, and not what was sent.
@@ -139,7 +147,8 @@ pub struct Verdict {
 /// What a verdict comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Finding {
-    /// Events acknowledged are rows written, once each, as they were sent and where they belong.
+    /// Events acknowledged, and those that were cut off from their acknowledgement, are rows written, once each, as they were
+    /// sent and where they belong.
     Proved,
     /// They are not.
     NotProved,
@@ -148,10 +157,24 @@ pub enum Finding {
 }
 
 impl Verdict {
+    /// All that can be wrong, in words, with what is.
+    pub fn troubles(&self) -> impl Iterator<Item = (&'static str, &Trouble)> {
+        let words = [
+            "acknowledged and missing",
+            "found by an earlier start and missing",
+            "there and on no record",
+            "there more than once",
+            "not as they were sent",
+            "on another resource than their user",
+        ];
+        let Self { missing, vanished, unrecorded, twice, altered, misplaced, .. } = self;
+        words.into_iter().zip([missing, vanished, unrecorded, twice, altered, misplaced])
+    }
+
     /// What it comes to.
     pub fn finding(&self) -> Finding {
-        let troubles = [&self.missing, &self.twice, &self.altered, &self.misplaced];
-        let is_sound = self.acknowledged == self.rows && troubles.iter().all(|trouble| trouble.count == 0);
+        let Self { acknowledged, unacknowledged, rows, .. } = self;
+        let is_sound = acknowledged + unacknowledged == *rows && self.troubles().all(|(_, trouble)| trouble.count == 0);
         match is_sound {
             true if self.acknowledged == 0 => Finding::NothingProved,
             true => Finding::Proved,
@@ -163,6 +186,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::Recorded;
 
     fn add(found: &mut Found, event: Event, kind: &str, place: u8) {
         found.add(event, kind, place, Origin::new(&Path::new("rows").into(), 1)).unwrap();
@@ -177,12 +201,16 @@ mod tests {
         found
     }
 
+    fn recorded(ids: &[u64]) -> Recorded {
+        let mut recorded = Recorded { lines: ids.len() as u64, ..Recorded::default() };
+        assert!(ids.iter().all(|id| recorded.ids.insert(*id).is_ok()));
+        recorded
+    }
+
     fn judge(found: &Found, ids: &[u64], expected: &[(u64, u8)]) -> Verdict {
-        let mut acknowledged = Acknowledged { lines: ids.len() as u64, ..Acknowledged::default() };
         let mut places = Places::default();
-        assert!(ids.iter().all(|id| acknowledged.ids.insert(*id).is_ok()));
         assert!(expected.iter().all(|(id, place)| places.insert(*id, *place).is_ok()));
-        found.judge(&acknowledged, &places)
+        found.judge(&Records { acknowledged: recorded(ids), ..Records::default() }, &places)
     }
 
     #[test]
@@ -199,6 +227,23 @@ mod tests {
         add(&mut altered, Event { amount: 10_001, ..Event::of(1) }, &Event::of(1).kind, 0);
         add(&mut altered, Event::of(2), "another type", 0);
         assert_eq!(judge(&altered, &[0, 1, 2], &[]).altered.shown, [1, 2]);
+    }
+
+    #[test]
+    fn rows_without_an_acknowledgement_are_a_number_of_their_own() {
+        let judge = |rows: &[u64], acknowledged: &[u64], unacknowledged: &[u64]| {
+            let records = Records { acknowledged: recorded(acknowledged), unacknowledged: recorded(unacknowledged) };
+            found(rows).judge(&records, &Places::default())
+        };
+        let cut_off = judge(&[0, 1, 2], &[0, 1], &[2]);
+        assert_eq!((cut_off.acknowledged, cut_off.unacknowledged, cut_off.rows), (2, 1, 3));
+        assert_eq!(cut_off.finding(), Finding::Proved);
+        let gone = judge(&[0, 1], &[0, 1], &[2]);
+        assert_eq!((gone.vanished.shown.as_slice(), gone.finding()), (&[2][..], Finding::NotProved));
+        let unknown = judge(&[0, 1, 2, 3], &[0, 1], &[2]);
+        assert_eq!((unknown.unrecorded.shown.as_slice(), unknown.finding()), (&[3][..], Finding::NotProved));
+        assert_eq!(judge(&[0, 1], &[0, 1], &[1]).finding(), Finding::NotProved, "it is on two records");
+        assert_eq!(judge(&[0], &[], &[0]).finding(), Finding::NothingProved, "nothing was promised");
     }
 
     #[test]

@@ -1,5 +1,4 @@
-//! Which events were acknowledged, on the callers' side: a file of their numbers. An event counts as acknowledged when its
-//! number is in it, so that the next start can hold the system to its word.
+//! A file of numbers of events, on the callers' side: see [`records`](crate::records) for which there are.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write};
@@ -16,7 +15,7 @@ use crate::origin::{Highest, Origin};
 /// The longest line: more than a number has digits.
 const LINE_BYTES_MAX: u64 = 32;
 
-/// The file of acknowledged numbers, one in a line.
+/// A file of numbers, one in a line.
 #[derive(Debug, Clone)]
 pub struct Journal {
     batch: BatchExecutor<u64>,
@@ -39,7 +38,7 @@ impl Journal {
         Ok(Self { batch: BatchExecutor::start("journal", lines, BatchSettings::default())? })
     }
 
-    /// Records that an event was acknowledged; returns when it is recorded.
+    /// Records an event; returns when it is recorded.
     ///
     /// # Errors
     /// What keeps it from being written.
@@ -121,9 +120,9 @@ impl BatchWriter<u64> for Lines {
     }
 }
 
-/// What was acknowledged.
+/// What was recorded.
 #[derive(Debug, Default)]
-pub struct Acknowledged {
+pub struct Recorded {
     /// The events.
     pub ids: Numbers,
     /// How many lines there are.
@@ -136,8 +135,8 @@ pub struct Acknowledged {
 ///
 /// # Errors
 /// `Corrupt` for a line that is no number of an event, naming it; what keeps the file from being read.
-pub fn read(path: &Path) -> Result<Acknowledged> {
-    let mut found = Acknowledged::default();
+pub fn read(path: &Path) -> Result<Recorded> {
+    let mut found = Recorded::default();
     let mut reader = match File::open(path) {
         Ok(file) => BufReader::new(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),

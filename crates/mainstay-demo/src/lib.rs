@@ -8,10 +8,11 @@
 //! An event is acknowledged when its writer, an actor, has it in its durable state. The writer brings it into its CSV file
 //! together with others. Meanwhile users move between the two resources. In the end everything is read back and compared:
 //! events acknowledged are rows written, once each. Killing the process at any moment changes nothing of that; the next
-//! start says what it has found, and goes on from there.
+//! start says what it has found, and goes on from there. Events that were written and whose acknowledgement a kill has cut
+//! off are a number of their own, in all later runs: nobody was promised them, and none of them is there twice.
 //!
 //! Read in this order: [`event`], [`writer`], [`processor`] are the application; [`traffic`] and [`moves`] use it;
-//! [`journal`] and [`evidence`] hold it to its word, with [`numbers`] and their [`origin`]; [`demo`] puts it together.
+//! [`journal`], [`records`] and [`evidence`] hold it to its word, with [`numbers`] and their [`origin`]; [`demo`] puts it together.
 #![allow(
     clippy::disallowed_methods,
     reason = "built as an application is: its tasks and its clock are tokio's and the system's"
@@ -27,6 +28,7 @@ pub mod traffic;
 pub mod moves;
 
 pub mod journal;
+pub mod records;
 
 pub mod evidence;
 

@@ -12,8 +12,8 @@ pub const CALLERS_MAX: u64 = 10_000;
 /// An event pipeline that keeps its word: workers, one durable writer per type of event, batched CSV files, and users that
 /// move between two resources while traffic runs. In the end it reads everything back and says what was proved.
 ///
-/// Exits with 0 if it was proved that events acknowledged are rows written, once each; with 1 if not, or if it failed; and with
-/// 3 if nothing was proved, because no event was acknowledged.
+/// Exits with 0 if it was proved that events acknowledged are rows written, once each, beside those whose acknowledgement was
+/// cut off by the end of a process; with 1 if not, or if it failed; and with 3 if nothing was proved, because no event was acknowledged.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "mainstay-demo", version)]
 pub struct Options {

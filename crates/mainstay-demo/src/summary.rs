@@ -45,23 +45,23 @@ pub fn print_run(run: &Run<'_>, output: &Output) {
 pub fn print_verdict(verdict: &Verdict, found: &Found, by_this_run: u64, output: &Output) {
     output.say(format!("read back from {} files of {} bytes", found.files, found.bytes));
     output.say(format!("  events acknowledged, in all runs: {}", verdict.acknowledged));
+    output.say(format!("  without an acknowledgement:       {}", verdict.unacknowledged));
     output.say(format!("  rows in the files:                {}", verdict.rows));
-    for (what, trouble) in [
-        ("acknowledged and missing", &verdict.missing),
-        ("there more than once", &verdict.twice),
-        ("not as they were sent", &verdict.altered),
-        ("on another resource than their user", &verdict.misplaced),
-    ] {
+    for (what, trouble) in verdict.troubles() {
         output.say(format!("  {what}: {}{}", trouble.count, shown(trouble)));
     }
+    let proved = match verdict.unacknowledged {
+        0 => "events acknowledged = rows written, once each",
+        _ => "events acknowledged + those without an acknowledgement = rows written, once each",
+    };
     match verdict.finding() {
         Finding::Proved if by_this_run == 0 => {
-            output.say("PROVED of earlier runs: events acknowledged = rows written, once each");
+            output.say(format!("PROVED of earlier runs: {proved}"));
             output.say("of this run nothing was proved, because it has had no event acknowledged");
         }
-        Finding::Proved => output.say("PROVED: events acknowledged = rows written, once each"),
+        Finding::Proved => output.say(format!("PROVED: {proved}")),
         Finding::NotProved => {
-            output.say("NOT PROVED: events acknowledged are not the rows written, once each: this is a defect");
+            output.say("NOT PROVED: the rows written are not the events on record, once each: this is a defect");
         }
         Finding::NothingProved => {
             output.say("NOTHING PROVED: no event was acknowledged, so there was nothing to compare");

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use mainstay_demo::event::{Event, KINDS, RESOURCES};
 use mainstay_demo::journal;
+use mainstay_demo::records::RecordFiles;
 use mainstay_demo::writer::EventFiles;
 
 /// A process that does not come that far in this time is stuck.
@@ -27,8 +28,17 @@ fn text(output: &Output) -> String {
     text
 }
 
-fn journal_of(folder: &Path) -> Vec<u64> {
-    journal::read(&folder.join("data/acknowledged.txt")).unwrap().ids.iter().collect()
+fn records(folder: &Path) -> RecordFiles {
+    RecordFiles::in_folder(&folder.join("data"))
+}
+
+fn acknowledged(folder: &Path) -> Vec<u64> {
+    journal::read(&records(folder).acknowledged).unwrap().ids.iter().collect()
+}
+
+/// Those that a start has found without an acknowledgement.
+fn unacknowledged(folder: &Path) -> Vec<u64> {
+    journal::read(&records(folder).unacknowledged).unwrap().ids.iter().collect()
 }
 
 /// The rows of all files, by their event, as any reader of CSV sees them.
@@ -51,7 +61,9 @@ fn assert_all_once(folder: &Path, events: u64) {
     for (id, (found, events)) in (0..).zip(&rows) {
         assert_eq!((*found, events.as_slice()), (id, [Event::of(id)].as_slice()));
     }
-    assert_eq!(journal_of(folder), (0..events).collect::<Vec<_>>());
+    let mut recorded = [acknowledged(folder), unacknowledged(folder)].concat();
+    recorded.sort_unstable();
+    assert_eq!(recorded, (0..events).collect::<Vec<_>>());
 }
 
 #[test]
@@ -71,7 +83,7 @@ fn a_run_proves_what_it_says_and_the_next_one_goes_on() {
 /// Kills a process when it has had so many events acknowledged, however many it was to send.
 fn kill_after(mut child: Child, folder: &Path, events: usize) {
     let begun = Instant::now();
-    while journal_of(folder).len() < events {
+    while acknowledged(folder).len() < events {
         assert!(begun.elapsed() < STUCK && child.try_wait().unwrap().is_none(), "it has not come so far");
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -86,13 +98,52 @@ fn whatever_was_acknowledged_before_a_kill_is_there_once() {
         let child = demo(folder.path(), 1_000_000).spawn().unwrap();
         kill_after(child, folder.path(), 700 * round);
     }
-    let acknowledged = journal_of(folder.path());
+    let known = acknowledged(folder.path());
     let last = text(&demo(folder.path(), 300).output().unwrap());
-    assert!(last.contains(&format!("{0} of {0} acknowledged events are there", acknowledged.len())), "{last}");
+    assert!(last.contains(&format!("{0} of {0} acknowledged events are there", known.len())), "{last}");
     assert!(last.contains("PROVED"), "{last}");
     let rows = rows(folder.path());
-    assert!(acknowledged.iter().all(|id| rows.contains_key(id)));
+    assert!(known.iter().all(|id| rows.contains_key(id)));
     assert_all_once(folder.path(), rows.len() as u64);
+}
+
+/// Killed, and with less on record than it had come to: as if that had been between a row and its acknowledgement.
+#[test]
+fn rows_that_a_kill_has_cut_off_from_their_acknowledgement_stay_a_number_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let child = demo(folder, 1_000_000).spawn().unwrap();
+    kill_after(child, folder, 400);
+    let path = records(folder).acknowledged;
+    let recorded = acknowledged(folder);
+    let lines = std::fs::read_to_string(&path).unwrap();
+    let kept: String = lines.split_inclusive('\n').take(350).collect();
+    std::fs::write(&path, kept).unwrap();
+    let known = acknowledged(folder);
+
+    let first = text(&demo(folder, 0).output().unwrap());
+    let (found, cut_off) = (unacknowledged(folder), unacknowledged(folder).len());
+    assert!(recorded.iter().filter(|id| !known.contains(id)).all(|id| found.contains(id)), "all that was cut off");
+    assert!(first.contains("350 of 350 acknowledged events are there"), "{first}");
+    assert!(first.contains(&format!("{cut_off} more are there without an acknowledgement")), "{first}");
+    // What was left out in between is sent by this run, and acknowledged.
+    let sent = acknowledged(folder).len() - 350;
+    for (run, events) in [0, 100, 0].into_iter().enumerate() {
+        let said = text(&demo(folder, events).output().unwrap());
+        let in_all = 350 + sent + if run > 0 { 100 } else { 0 };
+        for line in [
+            format!("events acknowledged, in all runs: {in_all}\n"),
+            format!("without an acknowledgement:       {cut_off}\n"),
+            format!("rows in the files:                {}\n", in_all + cut_off),
+            "events acknowledged + those without an acknowledgement = rows written, once each".to_owned(),
+        ] {
+            assert!(said.contains(&line), "{line}: {said}");
+        }
+        assert_eq!((acknowledged(folder).len(), unacknowledged(folder).len()), (in_all, cut_off));
+        assert_all_once(folder, (in_all + cut_off) as u64);
+    }
+    let none_twice = unacknowledged(folder).iter().all(|id| !acknowledged(folder).contains(id));
+    assert!(none_twice, "no event is on both records");
 }
 
 #[test]
@@ -127,7 +178,7 @@ fn asked_to_stop_it_ends_what_is_under_way_and_proves_it() {
     let folder = tempfile::tempdir().unwrap();
     let child = demo(folder.path(), 1_000_000).spawn().unwrap();
     let begun = Instant::now();
-    while journal_of(folder.path()).len() < 200 {
+    while acknowledged(folder.path()).len() < 200 {
         assert!(begun.elapsed() < STUCK);
         std::thread::sleep(Duration::from_millis(5));
     }

@@ -76,6 +76,73 @@ async fn the_bound_holds_across_a_kill() {
     assert!((0..3).all(|round| used(&log, round) > 100), "and it goes on each time");
 }
 
+/// A process that outlives the one with the actor goes on using its share, of which the actor that comes back has to know.
+#[tokio::test]
+async fn what_is_still_out_after_a_kill_is_not_given_once_more() {
+    let mut node = start().await;
+    let (log, outliving) = (Log::default(), open(&node).await);
+    let note = |permits, who| log.lock().push((Instant::now(), permits, who));
+    // It looks like somebody who will want many.
+    assert!(!outliving.try_acquire(10), "nothing was fetched yet");
+    node.advance(Duration::from_millis(20)).await;
+    node.kill().await.unwrap();
+    assert!(outliving.try_acquire(1), "its share is good beyond the kill");
+    note(1, 0);
+    let fresh = open(&node).await;
+    fresh.acquire(LIMIT.burst).await.unwrap();
+    note(LIMIT.burst, 1);
+    if outliving.try_acquire(5) {
+        note(5, 0);
+    }
+    check_bound(&log, LIMIT);
+}
+
+/// By then all shares are back that nobody uses, and that is stored.
+const SETTLED: Duration = Duration::from_secs(4 * LEASE.as_secs());
+
+/// How long it takes to get a permit from an actor that was killed.
+async fn time_after_kill(node: &mut TestNode, name: &str, limit: RateLimit) -> Duration {
+    node.kill().await.unwrap();
+    let limiter = RateLimiter::open(&**node, name, limit).await.unwrap();
+    let begun = Instant::now();
+    limiter.acquire(1).await.unwrap();
+    begun.elapsed()
+}
+
+#[tokio::test]
+async fn after_a_kill_nobody_waits_for_shares_that_had_come_back_before() {
+    let mut node = start().await;
+    let limiter = open(&node).await;
+    limiter.acquire(5).await.unwrap();
+    node.advance(SETTLED).await;
+    let time = time_after_kill(&mut node, "mails", LIMIT).await;
+    assert!(time < LEASE / 2, "all that was out is back: {time:?}");
+    drop(limiter);
+
+    // Also if it was out at a kill.
+    let time = time_after_kill(&mut node, "mails", LIMIT).await;
+    assert!(time > LEASE, "somebody may have had a share: {time:?}");
+    node.kill().await.unwrap();
+    let _watching = open(&node).await;
+    node.advance(SETTLED).await;
+    let time = time_after_kill(&mut node, "mails", LIMIT).await;
+    assert!(time < LEASE / 2, "{time:?}");
+}
+
+#[tokio::test]
+async fn after_a_kill_nobody_waits_for_who_has_got_nothing() {
+    let mut node = start().await;
+    let slow = RateLimit { permits: 2, per: Duration::from_secs(1), burst: 20 };
+    let limiter = RateLimiter::open(&*node, "slow", slow).await.unwrap();
+    node.kill().await.unwrap();
+    drop(limiter);
+    let limiter = RateLimiter::open(&*node, "slow", slow).await.unwrap();
+    let error = limiter.acquire_within(1, Duration::from_millis(50)).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Timeout, "the bucket comes back empty");
+    let time = time_after_kill(&mut node, "slow", slow).await;
+    assert!(time < LEASE, "as long as a permit takes to come: {time:?}");
+}
+
 #[tokio::test]
 async fn callers_are_served_in_their_order_though_the_first_wants_more() {
     let node = start().await;

@@ -39,10 +39,15 @@ impl Database {
         Self { app, admin, admin_at }
     }
 
+    /// Another session of somebody who may do everything, and is not counted with the tables under test.
+    pub(crate) async fn another(&self) -> Client {
+        connect(&self.admin_at).await.unwrap()
+    }
+
     /// Lets nobody use a table until what it returns is dropped. Of somebody else than `admin`, because a transaction sees the
-    /// list of sessions as it was; and of one who is not counted with the tables under test.
+    /// list of sessions as it was.
     pub(crate) async fn lock(&self, table: &str) -> Client {
-        let admin = connect(&self.admin_at).await.unwrap();
+        let admin = self.another().await;
         let lock = format!("BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE");
         admin.batch_execute(&lock).await.unwrap();
         admin
@@ -50,13 +55,19 @@ impl Database {
 
     /// Returns when somebody waits for a table.
     pub(crate) async fn until_waiting(&self, table: &str) {
-        let waiting = format!("SELECT count(*) FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted");
+        self.until_any(&format!("SELECT count(*) FROM pg_locks WHERE relation = '{table}'::regclass AND NOT granted"))
+            .await;
+    }
+
+    /// Returns when a query counts any.
+    pub(crate) async fn until_any(&self, count: &str) {
         let found = async {
-            while self.count(&waiting).await == 0 {
+            while self.count(count).await == 0 {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(TIME_MAX, found).await.expect("nobody has ever waited for the table");
+        let found = tokio::time::timeout(TIME_MAX, found).await;
+        assert!(found.is_ok(), "there never was any: {count}");
     }
 
     /// Has the database take no more than so many sessions of the tables under test.

@@ -179,6 +179,50 @@ async fn a_stale_token_writes_nothing() {
     database.run("DELETE FROM mainstay_fences").await;
 }
 
+/// Whoever has raised the token may rely on it: nothing is written with the one before after that.
+#[tokio::test]
+async fn a_token_cannot_be_raised_while_a_batch_is_written_with_it() {
+    /// Where rows wait on their way into the table, so that their batch has looked at its token and is not committed.
+    const HELD_BACK: &str = "CREATE FUNCTION held_back() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM \
+                             pg_advisory_xact_lock_shared(7); RETURN NEW; END $$; CREATE TRIGGER held_back BEFORE INSERT \
+                             ON notes FOR EACH ROW EXECUTE FUNCTION held_back()";
+    const WAITING: &str = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted AND \
+                           database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let (database, tables) = both("held").await;
+    database.run(HELD_BACK).await;
+    for (fence, table) in [(10, &tables[0]), (20, &tables[1])] {
+        let mut session = open(table, fence).await;
+        let barrier = database.another().await;
+        barrier.batch_execute("SELECT pg_advisory_lock(7)").await.unwrap();
+        let another = database.another().await;
+        let pid: i32 = another.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+        let waits = format!("SELECT count(*) FROM pg_locks WHERE pid = {pid} AND NOT granted");
+        let raise = format!("UPDATE mainstay_fences SET fence = {}", fence + 1);
+
+        let mut batch = Box::pin(table.run(&mut session, notes(0..3)));
+        tokio::select! {
+            _ = &mut batch => panic!("its rows are held back"),
+            () = database.until_any(WAITING) => {}
+        }
+        // As another owner does that cannot end this session, because it belongs to somebody else.
+        let mut raised = Box::pin(another.batch_execute(&raise));
+        tokio::select! {
+            biased;
+            _ = &mut batch => panic!("its rows are held back"),
+            raised = &mut raised => panic!("raised while a batch is being written with the token: {raised:?}"),
+            () = database.until_any(&waits) => {}
+        }
+        barrier.batch_execute("SELECT pg_advisory_unlock(7)").await.unwrap();
+        batch.await.unwrap();
+        raised.await.unwrap();
+        assert_eq!(stored(&database).await, notes(0..3));
+        let error = refused(table, &mut session, notes(3..6)).await;
+        assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error:?}");
+        assert_eq!(stored(&database).await, notes(0..3));
+        database.run("DELETE FROM notes").await;
+    }
+}
+
 #[tokio::test]
 async fn a_token_that_the_database_has_lost_is_not_a_licence() {
     let (database, tables) = both("lost").await;

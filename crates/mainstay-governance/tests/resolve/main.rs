@@ -8,6 +8,7 @@
 )]
 
 mod defects;
+mod memory;
 mod moves;
 mod policies;
 mod sources;

@@ -108,6 +108,26 @@ async fn the_last_good_copy_answers_while_the_source_is_down_and_its_age_is_know
 }
 
 #[tokio::test]
+async fn of_a_catalog_with_something_that_cannot_be_nothing_is_taken_over() {
+    let (node, table) = start().await;
+    let users = open(&node, Policy::Refuse).await;
+    table.say(&[(1, "db1")]);
+    let good = table.rows.lock().clone().unwrap();
+    let mut nameless = good.clone();
+    nameless.resources.push(PhysicalResource::new(""));
+    let mut too_long = good;
+    too_long.entities.push(("x".repeat(resolve::ENTITY_BYTES_MAX + 1).into(), "db1".to_owned()));
+    for bad in [nameless, too_long] {
+        *table.rows.lock() = Some(bad);
+        assert!(users.refresh().await.unwrap().refusal.is_some());
+        assert_eq!(users.resources().await.unwrap(), [], "not even what is right in it");
+    }
+    table.say(&[(1, "db1")]);
+    assert_eq!(users.refresh().await.unwrap().refusal, None);
+    assert_eq!(home(&users, 1).await, "db1");
+}
+
+#[tokio::test]
 async fn a_source_that_nobody_has_given_and_a_catalog_that_cannot_be_are_told() {
     let (node, table) = start().await;
     let other = mainstay_governance::resolve::Resolver::open(&*node, "others", Default::default()).await.unwrap();

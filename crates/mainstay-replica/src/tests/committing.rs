@@ -183,6 +183,39 @@ fn limits_are_told_and_a_refused_commit_does_not_count() {
 }
 
 #[test]
+fn what_trickles_in_waits_for_what_is_in_flight_and_a_crowd_goes_at_once() {
+    let committer = committer(|_| ());
+    let mut waiting = Vec::new();
+    let mut more = |names: &[&str]| {
+        for name in names {
+            waiting.push(Box::pin(committer.commit(commit(name))));
+            assert!(waiting.last_mut().is_some_and(|commit| poll(commit.as_mut()).is_pending()));
+        }
+    };
+    more(&["a", "b", "c", "d"]);
+    assert_eq!(next_keys(&committer).unwrap(), ["a", "b", "c", "d"]);
+    more(&["e", "f"]);
+    assert!(committer.next().is_none(), "two are less than three quarters of four");
+    more(&["g"]);
+    assert_eq!(next_keys(&committer).unwrap(), ["e", "f", "g"]);
+}
+
+#[test]
+fn what_was_let_in_and_what_was_refused_is_counted() {
+    let committer = committer(|options| options.waiting_max = 2);
+    let (mut a, mut b) = (pin!(committer.commit(commit("a"))), pin!(committer.commit(commit("b"))));
+    assert!(poll(a.as_mut()).is_pending());
+    let one = committer.activity();
+    assert!(one.bytes > 0 && one.throttled == 0, "{one:?}");
+    assert!(poll(b.as_mut()).is_pending());
+    assert_eq!((committer.activity().bytes, committer.activity().waiting), (2 * one.bytes, 2));
+    assert_eq!(kind(poll(pin!(committer.commit(commit("c"))))), ErrorKind::Overloaded);
+    assert_eq!((committer.activity().bytes, committer.activity().throttled), (2 * one.bytes, 1));
+    committer.count_throttled();
+    assert_eq!(committer.activity().throttled, 2);
+}
+
+#[test]
 fn one_commit_is_always_let_in() {
     let committer = committer(|options| (options.waiting_max, options.waiting_bytes_max) = (0, 1));
     let (mut a, mut b) = (pin!(committer.commit(commit("a"))), pin!(committer.commit(commit("b"))));

@@ -97,3 +97,17 @@ impl RateLimitActor {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn an_activation_has_millions_of_ids_to_itself() {
+        let drawn: BTreeSet<u64> = (0..10).map(|_| first_id()).collect();
+        assert!(drawn.len() > 5, "{drawn:?}");
+        assert!(drawn.iter().all(|id| id % (1 << 24) == 0), "{drawn:?}");
+    }
+}

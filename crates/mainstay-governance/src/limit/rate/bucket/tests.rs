@@ -46,6 +46,30 @@ fn after_a_restart_nothing_is_given_until_all_leases_of_before_have_run_out() {
 }
 
 #[test]
+fn shares_after_a_restart_have_other_ids_than_those_before() {
+    let now = Instant::now();
+    let before = Bucket::full(LIMIT, now).ask("a", want(1), now);
+    let mut bucket = Bucket::empty(LIMIT, 1 << 24, now);
+    let now = now + Duration::from_millis(100);
+    let share = bucket.ask("a", want(5), now);
+    assert_eq!((share.id, share.permits), ((1 << 24) + 1, 5));
+    // What it has left of a share of before is not of this one.
+    bucket.ask("a", Request { done: vec![(before.id, 1)], ..Request::default() }, now);
+    assert!(!bucket.is_all_in(now));
+    bucket.ask("a", Request { done: vec![(share.id, 1)], ..Request::default() }, now);
+    assert!(bucket.is_all_in(now));
+}
+
+#[test]
+fn what_is_there_stays_there_when_the_limit_is_changed() {
+    let now = Instant::now();
+    let mut bucket = Bucket::full(LIMIT, now);
+    assert_eq!(bucket.ask("a", want(15), now).permits, 15);
+    bucket.set_limit(RateLimit { permits: 1, per: Duration::from_secs(60), burst: 50 }, now);
+    assert_eq!(bucket.ask("a", want(50), now).permits, 5);
+}
+
+#[test]
 fn who_asked_first_is_served_first_even_if_it_needs_more() {
     let now = Instant::now();
     let mut bucket = Bucket::empty(LIMIT, 0, now);

@@ -138,3 +138,19 @@ mod system {
         None
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// A device that holds nothing: Linux refuses to sync it, and so does whatever asks Linux.
+    const DEVICE: &str = "/dev/null";
+
+    #[test]
+    fn a_sync_of_a_file_and_of_a_folder_is_one_of_the_system() {
+        let file = OsFileSystem.open(Path::new(DEVICE)).unwrap();
+        assert_eq!(OpenFile::sync(&file).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        let refused = OsFileSystem.sync_folder(Path::new(DEVICE)).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::InvalidInput);
+    }
+}
