@@ -34,5 +34,6 @@ pub mod sink;
 mod reach;
 #[cfg(all(feature = "testkit", unix))]
 pub mod testkit;
+mod unserved;
 
 pub use reach::Reach;

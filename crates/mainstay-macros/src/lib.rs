@@ -27,7 +27,8 @@ use syn::{DeriveInput, ItemTrait, parse_macro_input};
 /// `From<mainstay::Error>`.
 ///
 /// The trait may be generic in types that live for ever, as in a library whose users bring them: `trait Owner<R: Resource>`
-/// has the proxy `OwnerRef<R>`.
+/// has the proxy `OwnerRef<R>`. Such a library names the call that adds its actors to a node, for the error that a user gets
+/// who has left it out: `#[interface(served_by = "ResourceOwner::serve(builder, resource)")]`.
 #[proc_macro_attribute]
 pub fn interface(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemTrait);

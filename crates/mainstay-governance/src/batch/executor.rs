@@ -223,12 +223,12 @@ impl<T: Send + Sync + 'static, R: Send + 'static> BatchExecutor<T, R> {
     /// The node has to [serve](super::serve) that.
     ///
     /// # Errors
-    /// `Invalid` if the node does not serve it; `Overloaded` if it has [`EXECUTORS_MAX`](super::EXECUTORS_MAX) already.
+    /// `NotFound` if the node does not serve it; `Overloaded` if it has [`EXECUTORS_MAX`](super::EXECUTORS_MAX) already.
     pub fn closes_with(self, node: &impl Reach) -> Result<Self> {
         let executors = node.services().provided::<Executors>().map_err(|error| {
             let name = &self.shared.name;
-            Error::invalid(format!("no node closes the batch executor {name:?}: build the node with `batch::serve`"))
-                .with_source(error)
+            let text = format!("no node closes batch executor `{name}`; build the node with `batch::serve(builder)`");
+            Error::new(ErrorKind::NotFound, text).with_source(error)
         })?;
         let shared: Arc<dyn Closes> = self.shared.clone();
         executors.note(Arc::downgrade(&shared))?;

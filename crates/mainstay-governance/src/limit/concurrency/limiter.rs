@@ -15,6 +15,7 @@ use super::desk::{Desk, too_many};
 use super::limiters::Limiters;
 use super::permit::Permit;
 use crate::reach::Reach;
+use crate::unserved::unserved;
 
 /// How often a lease is renewed within its length, so that one renewal may be lost without consequence.
 const RENEWALS_PER_LEASE: u32 = 3;
@@ -80,7 +81,9 @@ impl ConcurrencyLimiter {
     /// As there.
     pub async fn open_with(node: &impl Reach, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
-        let actor: ConcurrencyLimitingRef = node.services().actor(name)?;
+        let served = node.services().actor(name);
+        let actor: ConcurrencyLimitingRef =
+            served.map_err(unserved(format_args!("concurrency limit `{name}`"), "limit", "limit::serve(builder)"))?;
         let LimiterSettings { waiting_max, lease, .. } = settings;
         if !(LEASE_MIN..=LEASE_MAX).contains(&lease) {
             return Err(Error::invalid(format!(

@@ -13,6 +13,7 @@ use super::bucket::Request;
 use super::pool::{Plan, Pool, too_many};
 use super::rate_limit::RateLimit;
 use crate::reach::Reach;
+use crate::unserved::unserved;
 
 /// How long to wait after a call that has failed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -58,7 +59,9 @@ impl RateLimiter {
     /// As there.
     pub async fn open_with(node: &impl Reach, name: &str, limit: RateLimit, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
-        let actor: RateLimitingRef = node.services().actor(name)?;
+        let served = node.services().actor(name);
+        let actor: RateLimitingRef =
+            served.map_err(unserved(format_args!("rate limit `{name}`"), "limit", "limit::serve(builder)"))?;
         let limit = actor.found(limit).await?;
         let pool = Pool::new(limit, settings.waiting_max, Instant::now());
         let holder = format!("{:032x}", rand::random::<u128>());
