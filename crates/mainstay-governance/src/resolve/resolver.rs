@@ -20,6 +20,9 @@ use super::sight::Pass;
 use super::source::SourceStatus;
 use super::view::View;
 use crate::reach::Reach;
+use crate::unserved::unserved;
+
+mod forgetting;
 
 /// How often one call follows an entity that keeps moving, before it gives up.
 pub const MOVES_FOLLOWED_MAX: u32 = 8;
@@ -75,7 +78,11 @@ impl Resolver {
                 name.len()
             )));
         }
-        let map: ResolverMapRef = services.actor(name)?;
+        let map: ResolverMapRef = services.actor(name).map_err(unserved(
+            format_args!("resolver `{name}`"),
+            "resolve",
+            "resolve::serve(builder)",
+        ))?;
         let shards = (0..settings.shards).map(|index| services.actor(shard_id(name, index)));
         let shards = shards.collect::<Result<_>>()?;
         let view = View::attach(map.clone(), settings.lease, settings.shards, settings.remembered_max).await?;

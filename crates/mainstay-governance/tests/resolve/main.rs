@@ -8,6 +8,7 @@
 )]
 
 mod defects;
+mod forgetting;
 mod moves;
 mod policies;
 mod sources;
