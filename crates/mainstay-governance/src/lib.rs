@@ -31,6 +31,8 @@ pub mod pool;
 pub mod resolve;
 pub mod sink;
 
+pub mod metric;
+
 mod reach;
 #[cfg(all(feature = "testkit", unix))]
 pub mod testkit;

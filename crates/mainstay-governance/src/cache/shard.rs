@@ -12,6 +12,7 @@ use super::preloaded::Preloaded;
 use super::provision::CacheProvision;
 use super::settings::{CacheSettings, StaleMode, WriteMode};
 use super::source::CacheSource;
+use crate::metric::CacheMetrics;
 
 mod preloading;
 mod reading;
@@ -77,6 +78,8 @@ pub(crate) struct CacheShardActor<S: CacheSource> {
     through: VecDeque<Write<S::Key, S::Value>>,
     /// The writes that are on their way, if any are.
     storing: Option<Storing<S::Key, S::Value>>,
+    #[open(Ok(CacheMetrics::of(S::NAME)))]
+    metrics: CacheMetrics,
     ctx: Context,
 }
 
@@ -124,6 +127,7 @@ impl<S: CacheSource> Lifecycle for CacheShardActor<S> {
         let tick = tick.max(Duration::from_millis(1));
         self.ctx.set_timer(TIDY, tick, Some(tick), Self::tidy)?;
         self.buffer = Buffer::restore(self.ctx.state())?;
+        self.metrics.buffered.set(self.buffer.len() as u64);
         Ok(())
     }
 }
@@ -133,12 +137,19 @@ impl<S: CacheSource> Caching<S> for CacheShardActor<S> {
         let (answer, responder) = deferred();
         let CacheSettings { stale, stale_for, .. } = self.provision.settings;
         match self.known(&key) {
-            Found::Fresh(value) => responder.respond(Ok(value)),
+            Found::Fresh(value) => {
+                self.metrics.hits.increment(1);
+                responder.respond(Ok(value));
+            }
             Found::Stale(value, age) if stale == StaleMode::WhileRevalidate && Some(age) < stale_for => {
+                self.metrics.stale.increment(1);
                 responder.respond(Ok(value));
                 self.revalidate(key)?;
             }
-            _ => self.load(key, Some(Caller::Waits(responder)))?,
+            _ => {
+                self.metrics.misses.increment(1);
+                self.load(key, Some(Caller::Waits(responder)))?;
+            }
         }
         Ok(answer)
     }

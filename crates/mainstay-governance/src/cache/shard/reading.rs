@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::{CacheShardActor, Caller, Loading, overloaded};
 use crate::cache::entries::Found;
 use crate::cache::source::CacheSource;
+use crate::metric::Operation;
 
 /// How many loads one shard has under way; beyond, they wait.
 const LOADS_MAX: usize = 64;
@@ -48,7 +49,11 @@ impl<S: CacheSource> CacheShardActor<S> {
     /// Loads a key in the background, unless that is under way or too many wait to be loaded: then it is loaded when it is
     /// asked for again.
     pub(super) fn revalidate(&mut self, key: S::Key) -> Result<()> {
-        if self.has_room_to_load() { self.load(key, None) } else { Ok(()) }
+        if !self.has_room_to_load() || self.loading.contains_key(&key) {
+            return Ok(());
+        }
+        self.metrics.refreshes.increment(1);
+        self.load(key, None)
     }
 
     /// True if there is room for loads that nobody waits for.
@@ -89,7 +94,10 @@ impl<S: CacheSource> CacheShardActor<S> {
                 self.keep(key, value.clone());
                 Ok(value)
             }
-            (false, Err(error)) => self.stale(&key, error),
+            (false, Err(error)) => {
+                self.metrics.failed(Operation::Load);
+                self.stale(&key, error, &loading.callers)
+            }
         };
         for caller in loading.callers {
             match (caller, &answer) {
@@ -117,13 +125,15 @@ impl<S: CacheSource> CacheShardActor<S> {
     }
 
     /// What is given if the source fails.
-    fn stale(&mut self, key: &S::Key, error: Error) -> Result<Option<S::Value>> {
+    fn stale(&mut self, key: &S::Key, error: Error, callers: &[Caller<S::Value>]) -> Result<Option<S::Value>> {
         let stale_for = self.provision.settings.stale_for.unwrap_or_default();
         match self.entries.get(key, Instant::now()) {
             // A refresh ahead that has failed.
             Found::Fresh(value) => Ok(value),
             Found::Stale(value, age) if age < stale_for => {
                 tracing::warn!(cache = S::NAME, ?key, ?error, ?age, "the source has failed: giving what is stale");
+                let waiting = callers.iter().filter(|caller| matches!(caller, Caller::Waits(_))).count();
+                self.metrics.stale.increment(waiting as u64);
                 Ok(value)
             }
             _ => Err(error),
