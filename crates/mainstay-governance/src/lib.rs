@@ -31,8 +31,11 @@ pub mod pool;
 pub mod resolve;
 pub mod sink;
 
+pub mod metric;
+
 mod reach;
 #[cfg(all(feature = "testkit", unix))]
 pub mod testkit;
+mod unserved;
 
 pub use reach::Reach;

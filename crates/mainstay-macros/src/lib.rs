@@ -27,7 +27,8 @@ use syn::{DeriveInput, ItemTrait, parse_macro_input};
 /// `From<mainstay::Error>`.
 ///
 /// The trait may be generic in types that live for ever, as in a library whose users bring them: `trait Owner<R: Resource>`
-/// has the proxy `OwnerRef<R>`.
+/// has the proxy `OwnerRef<R>`. Such a library names the call that adds its actors to a node, for the error that a user gets
+/// who has left it out: `#[interface(served_by = "ResourceOwner::serve(builder, resource)")]`.
 #[proc_macro_attribute]
 pub fn interface(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as ItemTrait);
@@ -49,8 +50,9 @@ pub fn interface(arguments: TokenStream, item: TokenStream) -> TokenStream {
 /// Fields that are collections are opened under the name of the field (`#[service(name = "…")]` gives another), a
 /// `StateManager` and a `ServiceContext` are given, a `Provided<T>` is what the node was given, and every other field is
 /// `Default::default()`. What a field is follows from the name of its type; `#[service(collection)]` and
-/// `#[service(default)]` say so where that name is your own.
-#[proc_macro_derive(Service, attributes(service))]
+/// `#[service(default)]` say so where that name is your own. A field with `#[open(..)]` is what the expression opens, as for an
+/// actor; `ctx` is the `ServiceContext` there.
+#[proc_macro_derive(Service, attributes(service, open))]
 pub fn derive_service(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     service::expand(&item).unwrap_or_else(|error| error.into_compile_error()).into()
@@ -72,10 +74,14 @@ pub fn derive_service(item: TokenStream) -> TokenStream {
 /// `Default::default()` and lives as long as the activation. What a field is follows from the name of its type;
 /// `#[actor(state)]` and `#[actor(default)]` say so where that name is your own.
 ///
+/// A field with `#[open(Resolver::open(&ctx, "users", settings()).await)]` is what the expression opens when the actor is
+/// activated, before `Lifecycle::activate`. The expression is a `Result`; in it `ctx` is the `Context`, fields that are opened
+/// before go by their names, and `.await` and `?` can be used. If it fails, so does the activation.
+///
 /// An actor that implements `Lifecycle` or `Remindable` is found to do so; the attribute does not mention it. One that is
 /// generic is looked at once for all its types: implement them with the very bounds of the struct, because what is implemented
 /// for some of the types only is not found.
-#[proc_macro_derive(Actor, attributes(actor))]
+#[proc_macro_derive(Actor, attributes(actor, open))]
 pub fn derive_actor(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     actor::expand(&item).unwrap_or_else(|error| error.into_compile_error()).into()
@@ -109,10 +115,11 @@ pub fn derive_event(item: TokenStream) -> TokenStream {
 /// )]
 /// ```
 ///
-/// An instance has one call at a time, whether the method takes `&self` or `&mut self`. A `WorkerContext` field is given, and
-/// every other field is `Default::default()`. What is in the fields lives as long as the instance, and callers cannot
+/// An instance has one call at a time, whether the method takes `&self` or `&mut self`. A `WorkerContext` field is given, one with
+/// `#[open(..)]` is what the expression opens, as for an actor (the first call of an instance waits for it, and fails if it
+/// does), and every other field is `Default::default()`. What is in the fields lives as long as the instance, and callers cannot
 /// choose the instance: keep there what makes the next call cheaper, such as buffers and connections, and nothing else.
-#[proc_macro_derive(Worker, attributes(worker))]
+#[proc_macro_derive(Worker, attributes(worker, open))]
 pub fn derive_worker(item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as DeriveInput);
     worker::expand(&item).unwrap_or_else(|error| error.into_compile_error()).into()

@@ -32,6 +32,7 @@ mod backoff;
 mod directory;
 mod interfaces;
 mod lifecycle;
+mod opened;
 mod provisions;
 mod router;
 mod slot;
@@ -60,6 +61,7 @@ pub use directory::{Directory, ServiceKind, ServiceType, Serving};
 pub use interfaces::{Interfaces, OfferedInterface};
 /// How the collections of a service are kept; here for those who see services and no state.
 pub use mainstay_state::StateOptions;
+pub use opened::{OpenActor, OpenWorker, open_field};
 pub use provisions::{Provided, Provisions};
 pub use router::{Address, Route, Router, Services, Wanted};
 pub use service::context::ServiceContext;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mainstay_core::partitioning::{PartitionKey, Share};
 use mainstay_core::task::Home;
 use mainstay_core::time::Duration;
-use mainstay_core::{ActorId, PartitionId, Result};
+use mainstay_core::{ActorId, Error, ErrorKind, PartitionId, Result};
 
 use crate::actor::Actor;
 use crate::actor::enumeration::Actors;
@@ -209,7 +209,18 @@ impl Services {
         actor: Option<ActorId>,
     ) -> Result<P> {
         let wanted = Wanted { kind, service, interface: P::INTERFACE, object: TypeId::of::<P::Object>() };
-        let address = self.router.resolve(&wanted, key)?;
+        let address = self.router.resolve(&wanted, key).map_err(unserved::<P>)?;
         Ok(P::from_caller(Caller::new(self.router.clone(), address, actor)))
+    }
+}
+
+/// Says what to do where nothing implements an interface of a library: its types are not for users to name.
+fn unserved<P: Proxy>(error: Error) -> Error {
+    match P::SERVED_BY {
+        Some(serve) if error.kind() == ErrorKind::NotFound => {
+            let text = format!("nothing on this node implements {}; build the node with `{serve}`", P::INTERFACE);
+            Error::new(ErrorKind::NotFound, text).with_source(error)
+        }
+        _ => error,
     }
 }

@@ -10,4 +10,5 @@ pub use mainstay_runtime::{
     Proxy, Served, Service, ServiceContext, SharedInterface, SharedMethod, Start, WithoutRun, add_argument,
     checked_run,
 };
-pub use mainstay_runtime::{PoolOptions, Worker, WorkerOpening, WorkerPool};
+pub use mainstay_runtime::{OpenActor, OpenWorker, open_field};
+pub use mainstay_runtime::{PoolOptions, Worker, WorkerContext, WorkerOpening, WorkerPool};

@@ -137,8 +137,8 @@ impl<T: Send + Sync + 'static, R: Send + 'static> BatchExecutor<T, R> {
         })?;
         let lanes = settings.in_flight_max;
         let shared = Arc::new(Shared {
+            counters: Counters::of(&name),
             name,
-            counters: Counters::default(),
             size,
             queue: Mutex::new(Queue::new(&settings)),
             items: Semaphore::new(settings.waiting_items_max),
@@ -223,12 +223,12 @@ impl<T: Send + Sync + 'static, R: Send + 'static> BatchExecutor<T, R> {
     /// The node has to [serve](super::serve) that.
     ///
     /// # Errors
-    /// `Invalid` if the node does not serve it; `Overloaded` if it has [`EXECUTORS_MAX`](super::EXECUTORS_MAX) already.
+    /// `NotFound` if the node does not serve it; `Overloaded` if it has [`EXECUTORS_MAX`](super::EXECUTORS_MAX) already.
     pub fn closes_with(self, node: &impl Reach) -> Result<Self> {
         let executors = node.services().provided::<Executors>().map_err(|error| {
             let name = &self.shared.name;
-            Error::invalid(format!("no node closes the batch executor {name:?}: build the node with `batch::serve`"))
-                .with_source(error)
+            let text = format!("no node closes batch executor `{name}`; build the node with `batch::serve(builder)`");
+            Error::new(ErrorKind::NotFound, text).with_source(error)
         })?;
         let shared: Arc<dyn Closes> = self.shared.clone();
         executors.note(Arc::downgrade(&shared))?;
@@ -282,6 +282,7 @@ impl<T, R> Shared<T, R> {
         let wakes = is_due && queue.idle > 0 && !queue.is_signalled;
         queue.is_signalled |= wakes;
         drop(queue);
+        self.counters.metrics.waiting.increment(1.0);
         if wakes {
             self.work.notify_one();
         }
@@ -351,6 +352,7 @@ impl<T, R> Shared<T, R> {
     }
 
     fn make_room(&self, items: usize, bytes: usize) {
+        self.counters.metrics.waiting.decrement(items as f64);
         self.items.add_permits(items);
         if let Some(room) = &self.bytes {
             room.add_permits(bytes);
@@ -440,6 +442,7 @@ impl<T, R> Shared<T, R> {
         self.close(Phase::Abandoned);
         let batches = self.queue.lock().drain();
         for batch in batches {
+            self.counters.metrics.waiting.decrement(batch.items.len() as f64);
             self.counters.abandoned(batch.items.len());
             batch.cell.fail(batch.items.len(), Error::fatal(reason.clone()));
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use mainstay::{Error, ErrorKind, Result};
+use tokio::time::Instant;
 
 use super::BatchWriter;
 use super::cell::Cell;
@@ -183,7 +184,9 @@ where
         write: impl Future<Output = Result<Vec<R>>> + Send,
     ) -> Option<Result<Vec<R>>> {
         self.shared.try_begins(self.number);
+        let begun = Instant::now();
         let written = self.in_time(items, watched(self.shared.is_watched(), write)).await;
+        self.shared.counters.metrics.write.record(begun.elapsed().as_secs_f64());
         self.shared.try_ends(self.number).then_some(written)
     }
 

@@ -1,5 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::metric::BatchMetrics;
+
 /// What a [`BatchExecutor`](super::BatchExecutor) has done so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BatchStats {
@@ -16,8 +18,9 @@ pub struct BatchStats {
 }
 
 /// Counts, batch by batch.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Counters {
+    pub(super) metrics: BatchMetrics,
     items_written: AtomicU64,
     items_failed: AtomicU64,
     batches: AtomicU64,
@@ -25,13 +28,26 @@ pub(super) struct Counters {
 }
 
 impl Counters {
+    /// Those of an executor, at nothing.
+    pub(super) fn of(executor: &str) -> Self {
+        Self {
+            metrics: BatchMetrics::of(executor),
+            items_written: AtomicU64::new(0),
+            items_failed: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+            writes_again: AtomicU64::new(0),
+        }
+    }
+
     pub(super) fn batch(&self, written: usize, failed: usize) {
+        self.metrics.batch(written + failed, failed);
         self.items_written.fetch_add(written as u64, Ordering::Relaxed);
         self.items_failed.fetch_add(failed as u64, Ordering::Relaxed);
         self.batches.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(super) fn abandoned(&self, items: usize) {
+        self.metrics.failures.increment(items as u64);
         self.items_failed.fetch_add(items as u64, Ordering::Relaxed);
     }
 

@@ -57,6 +57,11 @@ impl<K: Ord + Clone, V: Clone> Entries<K, V> {
         }
     }
 
+    /// True if what there is of a key is good. To ask is not a use of it.
+    pub(super) fn is_fresh(&self, key: &K, now: Instant) -> bool {
+        self.by_key.get(key).is_some_and(|entry| now < entry.expires)
+    }
+
     /// Puts a value in, or that there is none, and lets others go as far as there is no room. One that is too large for
     /// all of it is not kept.
     pub(super) fn put(&mut self, key: K, value: Option<V>, bytes: usize, expires: Instant) {

@@ -53,7 +53,13 @@
 //! background ([`refresh_ahead`](CacheSettings::refresh_ahead)), so that nobody waits for it. The number of values and their
 //! bytes are bounded; those used least recently go first. That a key has no value is remembered if
 //! [`absent_for`](CacheSettings::absent_for) says so. A source that fails is tried again with growing pauses; if it goes on
-//! failing, callers get the error, or what was good a moment ago if [`stale_for`](CacheSettings::stale_for) allows it.
+//! failing, callers get the error, or what was good a moment ago if [`stale_for`](CacheSettings::stale_for) allows it. With
+//! [`StaleMode::WhileRevalidate`] nobody waits for what was good a moment ago: it is given, and loaded again in the background,
+//! once for all who ask.
+//!
+//! What will be asked for can be loaded before: by its keys ([`SmartCache::preload`]), or by those that the source
+//! [lists](CacheSource::hot_keys) ([`SmartCache::preload_hot`]). Preloads take their place behind what callers wait for, and
+//! never more than the cache has room for.
 //!
 //! # Writing
 //!
@@ -70,6 +76,7 @@
 
 mod smart_cache;
 
+mod preloaded;
 mod settings;
 mod source;
 
@@ -80,9 +87,10 @@ mod shard;
 
 use mainstay::node::NodeBuilder;
 
-pub use settings::{CacheSettings, WriteMode};
+pub use preloaded::Preloaded;
+pub use settings::{CacheSettings, StaleMode, WriteMode};
 pub use shard::FLUSHES_WAITING_MAX;
-pub use smart_cache::{CacheStatus, SmartCache};
+pub use smart_cache::{CacheStatus, PRELOADED_TOGETHER_MAX, SmartCache};
 pub use source::CacheSource;
 
 /// Gives a node a source, and lets it serve the actors of its cache. Settings that cannot be are told by the first call.

@@ -21,6 +21,11 @@ impl<S: CacheSource> CacheProvision<S> {
         self.trying(|| self.source.load(key)).await
     }
 
+    /// Asks the source which keys are worth having, trying as often as the settings say.
+    pub(super) async fn hot_keys(&self) -> Result<Vec<S::Key>> {
+        self.trying(|| self.source.hot_keys()).await
+    }
+
     /// Writes a batch to the source, trying as often as the settings say.
     pub(super) async fn store(&self, batch: &[(S::Key, Option<S::Value>)]) -> Result<()> {
         self.trying(|| self.source.store(batch)).await

@@ -16,8 +16,10 @@ pub struct CacheSettings {
     pub refresh_ahead: Option<Duration>,
     /// How long it is remembered that a key has no value. `None`: not at all.
     pub absent_for: Option<Duration>,
-    /// How long after its end a value is still given if the source fails. `None`: the failure is.
+    /// How long after its end a value may still be given: see [`stale`](CacheSettings::stale). `None`: not at all.
     pub stale_for: Option<Duration>,
+    /// When a value that is stale is given.
+    pub stale: StaleMode,
     /// How many values are kept in memory; beyond, those that were used least recently go.
     pub entries_max: usize,
     /// How many bytes the values that are kept may have, as they are serialized.
@@ -34,6 +36,17 @@ pub struct CacheSettings {
     pub retry_pause: Duration,
     /// How long one try may take.
     pub source_timeout: Duration,
+}
+
+/// When a value is given that was good a moment ago, within [`stale_for`](CacheSettings::stale_for).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StaleMode {
+    /// If the source fails: a caller waits for the load, and gets the stale value in the place of the failure.
+    #[default]
+    IfError,
+    /// While it is loaded again, in the background, once for all who ask meanwhile: nobody waits. If the source fails, the
+    /// stale value goes on being given, and the next caller has it tried again.
+    WhileRevalidate,
 }
 
 /// How writes go to the source.
@@ -55,6 +68,7 @@ impl Default for CacheSettings {
             refresh_ahead: Some(Duration::from_secs(10)),
             absent_for: None,
             stale_for: None,
+            stale: StaleMode::IfError,
             entries_max: 100_000,
             bytes_max: 256 << 20,
             writes: WriteMode::Through,
@@ -108,6 +122,11 @@ impl CacheSettings {
                 "refresh_ahead of the cache is {:?}, and a value is good for {:?}: refresh it shorter before its end",
                 self.refresh_ahead, self.fresh_for
             )));
+        }
+        if self.stale == StaleMode::WhileRevalidate && self.stale_for.is_none() {
+            return Err(Error::invalid(
+                "stale of the cache is `WhileRevalidate`, and stale_for says that nothing stale is given: set stale_for",
+            ));
         }
         Ok(())
     }

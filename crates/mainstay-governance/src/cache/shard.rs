@@ -3,16 +3,22 @@ use std::time::Duration;
 
 use mainstay::actor::deferred;
 use mainstay::prelude::*;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::buffer::Buffer;
 use super::entries::{Entries, Found};
+use super::preloaded::Preloaded;
 use super::provision::CacheProvision;
-use super::settings::WriteMode;
+use super::settings::{CacheSettings, StaleMode, WriteMode};
 use super::source::CacheSource;
+use crate::metric::CacheMetrics;
 
+mod preloading;
 mod reading;
 mod writing;
+
+use preloading::Preloads;
 
 /// How many may wait until what one shard of a cache has buffered is with the source: those who flush it, and those whose
 /// write goes through after one of the same key that was buffered. Beyond is `Overloaded`.
@@ -38,6 +44,9 @@ pub(crate) trait Caching<S: CacheSource> {
     /// The value of a key, which is loaded if it is not here.
     async fn get(&mut self, key: S::Key) -> Result<Deferred<Option<S::Value>>>;
 
+    /// Loads keys that nobody has asked for yet, and answers when that has ended.
+    async fn preload(&mut self, keys: Vec<S::Key>) -> Result<Deferred<Preloaded>>;
+
     /// Writes a value, or that there is none.
     async fn put(&mut self, key: S::Key, value: Option<S::Value>) -> Result<Deferred<()>>;
 
@@ -60,6 +69,7 @@ pub(crate) struct CacheShardActor<S: CacheSource> {
     /// The keys that wait to be loaded.
     queued: VecDeque<S::Key>,
     loads: usize,
+    preloads: Preloads,
     /// What is acknowledged and not with the source yet, as it is stored under names.
     buffer: Buffer<S::Key, S::Value>,
     /// Those who wait until what was buffered up to a version is with the source.
@@ -68,14 +78,30 @@ pub(crate) struct CacheShardActor<S: CacheSource> {
     through: VecDeque<Write<S::Key, S::Value>>,
     /// The writes that are on their way, if any are.
     storing: Option<Storing<S::Key, S::Value>>,
+    #[open(Ok(CacheMetrics::of(S::NAME)))]
+    metrics: CacheMetrics,
     ctx: Context,
 }
 
 /// A load that is under way or waits to be, for all who want it.
 struct Loading<V> {
-    callers: Vec<Responder<Option<V>>>,
+    callers: Vec<Caller<V>>,
     /// True if what comes of it is older than something that was written or invalidated meanwhile.
     is_superseded: bool,
+}
+
+/// Who wants a load.
+enum Caller<V> {
+    /// One who waits for the value.
+    Waits(Responder<Option<V>>),
+    /// A preload, by its number.
+    Preloads(u64),
+}
+
+impl<V: Serialize + DeserializeOwned + Send + 'static> Caller<V> {
+    fn is_gone(&self) -> bool {
+        matches!(self, Self::Waits(responder) if responder.is_abandoned())
+    }
 }
 
 struct Write<K, V> {
@@ -101,6 +127,7 @@ impl<S: CacheSource> Lifecycle for CacheShardActor<S> {
         let tick = tick.max(Duration::from_millis(1));
         self.ctx.set_timer(TIDY, tick, Some(tick), Self::tidy)?;
         self.buffer = Buffer::restore(self.ctx.state())?;
+        self.metrics.buffered.set(self.buffer.len() as u64);
         Ok(())
     }
 }
@@ -108,11 +135,27 @@ impl<S: CacheSource> Lifecycle for CacheShardActor<S> {
 impl<S: CacheSource> Caching<S> for CacheShardActor<S> {
     async fn get(&mut self, key: S::Key) -> Result<Deferred<Option<S::Value>>> {
         let (answer, responder) = deferred();
+        let CacheSettings { stale, stale_for, .. } = self.provision.settings;
         match self.known(&key) {
-            Found::Fresh(value) => responder.respond(Ok(value)),
-            _ => self.load(key, Some(responder))?,
+            Found::Fresh(value) => {
+                self.metrics.hits.increment(1);
+                responder.respond(Ok(value));
+            }
+            Found::Stale(value, age) if stale == StaleMode::WhileRevalidate && Some(age) < stale_for => {
+                self.metrics.stale.increment(1);
+                responder.respond(Ok(value));
+                self.revalidate(key)?;
+            }
+            _ => {
+                self.metrics.misses.increment(1);
+                self.load(key, Some(Caller::Waits(responder)))?;
+            }
         }
         Ok(answer)
+    }
+
+    async fn preload(&mut self, keys: Vec<S::Key>) -> Result<Deferred<Preloaded>> {
+        self.begin_preload(keys)
     }
 
     async fn put(&mut self, key: S::Key, value: Option<S::Value>) -> Result<Deferred<()>> {

@@ -29,6 +29,12 @@ pub trait CacheSource: Send + Sync + 'static {
     /// The value of a key, if it has one.
     fn load(&self, key: &Self::Key) -> impl Future<Output = Result<Option<Self::Value>>> + Send;
 
+    /// The keys that are worth having in memory before somebody asks for them, the most important first: those of
+    /// [`preload_hot`](crate::cache::SmartCache::preload_hot). None unless told otherwise.
+    fn hot_keys(&self) -> impl Future<Output = Result<Vec<Self::Key>>> + Send {
+        ready(Ok(Vec::new()))
+    }
+
     /// Writes values, and removes the keys that come without one. Each key is in a batch once.
     fn store(&self, batch: &[(Self::Key, Option<Self::Value>)]) -> impl Future<Output = Result<()>> + Send {
         let _ = batch;

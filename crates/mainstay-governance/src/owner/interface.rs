@@ -3,7 +3,7 @@ use mainstay::{Result, interface};
 use crate::owner::{OwnerStatus, Resource};
 
 /// What callers see of the one owner of a resource. The id is the key of the resource, a text.
-#[interface]
+#[interface(served_by = "ResourceOwner::serve(builder, resource)")]
 pub trait Owner<R: Resource> {
     /// Does a job on the resource, which is opened first if it is not. Jobs come one at a time, in the order of the calls.
     ///

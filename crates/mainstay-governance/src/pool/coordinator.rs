@@ -6,6 +6,7 @@ use mainstay::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::metric::CoordinatorMetrics;
 use crate::owner::Resource;
 use crate::pool::interface::{Admission, Coordinator, CoordinatorStatus, Grant, MemberRef, REVOKE_TIME_MAX, View};
 use crate::pool::leases::{Leases, Revocation, Work};
@@ -49,6 +50,8 @@ pub struct PoolCoordinator<R: Resource> {
     armed: Option<Instant>,
     /// Since when no lease is held, while it is on record that some may be.
     idle_since: Option<Instant>,
+    #[open(Ok(CoordinatorMetrics::of(R::NAME, ctx.id().as_text().unwrap_or_default())))]
+    metrics: CoordinatorMetrics,
     ctx: Context,
 }
 
@@ -56,6 +59,7 @@ pub struct PoolCoordinator<R: Resource> {
 struct Applicant {
     number: u64,
     responder: Responder<Grant>,
+    since: Instant,
 }
 
 impl Applicant {
@@ -192,6 +196,7 @@ impl<R: Resource> PoolCoordinator<R> {
         let (time, is_any_held) = (self.settings.leases.time, leases.is_any_held());
         let next = [next, self.note_leases(is_any_held, now)].into_iter().flatten().min();
         for grant in granted {
+            self.metrics.wait.record(now.saturating_duration_since(grant.waiter.since).as_secs_f64());
             grant.waiter.responder.respond(Ok(Grant { index: grant.index, token: grant.token, time }));
         }
         for revocation in revocations {
@@ -202,7 +207,15 @@ impl<R: Resource> PoolCoordinator<R> {
             self.ctx.set_timer(LEASES, next - now, None, Self::look_at_leases)?;
             self.armed = Some(next);
         }
+        self.measure();
         self.settle()
+    }
+
+    fn measure(&mut self) {
+        let Some(leases) = &self.leases else { return };
+        self.metrics.size.set(self.plan.size.into());
+        self.metrics.leased.set(leases.leased() as u64);
+        self.metrics.waiting.set(leases.in_line() as u64);
     }
 
     /// Has on record whether leases may be held, for whoever is activated next: before the first is given, and until none has
@@ -340,7 +353,7 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
             )));
         }
         let (answer, responder) = deferred();
-        let applicant = Applicant { number: applicant, responder };
+        let applicant = Applicant { number: applicant, responder, since: Instant::now() };
         let has_joined = self.leases()?.join(applicant, priority, Instant::now(), Applicant::waits);
         if !has_joined {
             let (key, waiting_max) = (self.key()?, self.settings.leases.waiting_max);
@@ -353,6 +366,7 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
 
     async fn withdraw(&mut self, applicant: u64) -> Result<()> {
         self.leases()?.leave(|waiter| waiter.number == applicant);
+        self.measure();
         Ok(())
     }
 

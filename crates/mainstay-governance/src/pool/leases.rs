@@ -114,6 +114,11 @@ impl<W> Leases<W> {
         self.line.iter()
     }
 
+    /// How many are in line, some of whom may not wait any more.
+    pub(crate) fn in_line(&self) -> usize {
+        self.line.len()
+    }
+
     /// How many members are leased.
     pub(crate) fn leased(&self) -> usize {
         self.slots.iter().filter(|slot| matches!(slot, Slot::Leased { .. })).count()

@@ -3,6 +3,7 @@ use std::time::Duration;
 use mainstay::prelude::*;
 use tokio::time::Instant;
 
+use crate::metric::MemberMetrics;
 use crate::owner::counter::Counter;
 use crate::owner::holding::Holding;
 use crate::owner::{Fence, Holder, Life, Opening, OwnerSettings, Resource};
@@ -47,7 +48,14 @@ pub struct PoolMember<R: Resource> {
     used_by: Option<u64>,
     /// When it is opened again by a timer that was set.
     planned: Option<Instant>,
+    #[open(Ok(MemberMetrics::of(R::NAME, pool_of(ctx.id()))))]
+    metrics: MemberMetrics,
     ctx: Context,
+}
+
+/// The key of the pool that a member belongs to, by its id.
+fn pool_of(id: &ActorId) -> &str {
+    id.as_text().and_then(|text| text.rsplit_once('/')).map_or("", |(pool, _)| pool)
 }
 
 /// Where a member belongs.
@@ -101,9 +109,20 @@ impl<R: Resource> PoolMember<R> {
             }
         };
         opened.map_err(|error| {
-            self.breaker.fail(Instant::now());
+            self.fail();
             self.resting(error.to_string())
         })
+    }
+
+    /// Takes note of a failure.
+    fn fail(&mut self) {
+        let now = Instant::now();
+        let was_open = self.breaker.left(now).is_some();
+        self.breaker.fail(now);
+        self.metrics.failures.increment(1);
+        if !was_open && self.breaker.left(now).is_some() {
+            self.metrics.trips.increment(1);
+        }
     }
 
     async fn admission(&self) -> Result<Admission> {
@@ -122,6 +141,7 @@ impl<R: Resource> PoolMember<R> {
         let holder = Holder::actor(Names::<R>::MEMBER, self.ctx.id());
         let opening = Opening::of_member(pool, *index, *self.fence).held_by(holder).in_life(*self.life);
         self.used_by = None;
+        self.metrics.opens.increment(1);
         let opened = self.holding.open(&self.resource, opening, &self.settings).await;
         opened.inspect_err(|error| self.counter.hear(error))
     }
@@ -208,7 +228,7 @@ impl<R: Resource> PoolMember<R> {
     async fn look_after(&mut self) -> Result<()> {
         if let Err(error) = self.holding.check(&self.resource, &self.settings).await {
             self.counter.hear(&error);
-            self.breaker.fail(Instant::now());
+            self.fail();
         }
         self.plan()
     }
@@ -276,7 +296,7 @@ impl<R: Resource> Member<R> for PoolMember<R> {
         }
         match self.holding.is_open() {
             true => self.breaker.succeed(Instant::now()),
-            false => self.breaker.fail(Instant::now()),
+            false => self.fail(),
         }
         self.plan()?;
         outcome.map(|reply| Ran::Done { reply, opening: *self.fence, version: self.version })

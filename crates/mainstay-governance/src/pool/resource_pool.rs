@@ -19,6 +19,7 @@ use crate::pool::roster::{AllRest, Roster, Seat, Wanted};
 use crate::pool::{
     Coordination, DRAIN_TIME_MAX, Lease, MemberReport, Pick, PoolCoordinator, PoolMember, PoolStatus, Priority, Reach,
 };
+use crate::unserved::unserved;
 
 /// How long to wait before something is tried again that could not be done in passing.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -87,7 +88,12 @@ impl<R: Resource> ResourcePool<R> {
     /// `NotFound` if the node does not serve pools of this resource, `Invalid` if its settings cannot be; those of a call.
     pub async fn open(from: &impl Reach, key: impl Into<String>) -> Result<Self> {
         let (services, key) = (from.services().clone(), key.into());
-        let coordinator: CoordinatorRef<R> = services.actor_named(Names::<R>::COORDINATOR, key.as_str())?;
+        let coordinator = services.actor_named(Names::<R>::COORDINATOR, key.as_str());
+        let coordinator: CoordinatorRef<R> = coordinator.map_err(unserved(
+            format_args!("pool `{key}` of `{}`", R::NAME),
+            "pool",
+            "ResourcePool::serve(builder, resource)",
+        ))?;
         let view = coordinator.view().await?;
         let roster = Roster::new(view, &[], |index| member(&services, &key, index))?;
         let shared = Shared {

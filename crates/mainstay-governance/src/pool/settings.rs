@@ -33,9 +33,10 @@ pub struct PoolSettings {
 }
 
 /// Who decides which member of a pool does a job.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Coordination {
-    /// The caller: it knows the members, and goes to one directly. The fastest, for jobs that stand alone.
+    /// The caller: it knows the members, and goes to one directly. The fastest, for jobs that stand alone. The default.
+    #[default]
     Client,
     /// The pool's coordinator: it leases members to callers one by one, with priorities, and knows who waits. For whoever
     /// needs a member for more than one job, and where who comes first matters more than what a job costs.

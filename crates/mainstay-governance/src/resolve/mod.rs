@@ -64,6 +64,8 @@
 //!   nobody; a holder that has calls under way then keeps its lease, and so does one whose process is killed.
 //! - **A move that was begun is finished.** If whoever asked for it dies, or the node does, it either has not happened or is
 //!   made known by a reminder.
+//! - **Forgetting is a move to nowhere.** [`Resolver::forget`] is durable, frees the place of an entity, and holds for what was
+//!   resolved before as a move does; whoever resolves the entity later finds a new one.
 //!
 //! This relies on clocks that run at about the same speed on all nodes (a quarter of difference is allowed for), not on
 //! what they show.

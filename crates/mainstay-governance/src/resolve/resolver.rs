@@ -19,7 +19,11 @@ use super::shard::{Placing, ResolverShardRef, shard_id, shard_index};
 use super::sight::Pass;
 use super::source::SourceStatus;
 use super::view::View;
+use crate::metric::ResolverMetrics;
 use crate::reach::Reach;
+use crate::unserved::unserved;
+
+mod forgetting;
 
 /// How often one call follows an entity that keeps moving, before it gives up.
 pub const MOVES_FOLLOWED_MAX: u32 = 8;
@@ -39,6 +43,7 @@ pub struct Resolver {
     map: ResolverMapRef,
     shards: Arc<[ResolverShardRef]>,
     view: Arc<View>,
+    metrics: ResolverMetrics,
 }
 
 impl fmt::Debug for Resolver {
@@ -75,14 +80,25 @@ impl Resolver {
                 name.len()
             )));
         }
-        let map: ResolverMapRef = services.actor(name)?;
+        let map: ResolverMapRef = services.actor(name).map_err(unserved(
+            format_args!("resolver `{name}`"),
+            "resolve",
+            "resolve::serve(builder)",
+        ))?;
         let shards = (0..settings.shards).map(|index| services.actor(shard_id(name, index)));
         let shards = shards.collect::<Result<_>>()?;
         let view = View::attach(map.clone(), settings.lease, settings.shards, settings.remembered_max).await?;
         if let Ok(resolvers) = services.provided::<Resolvers>() {
             resolvers.note(&view);
         }
-        Ok(Self { name: name.into(), settings: Arc::new(settings), map, shards, view })
+        Ok(Self {
+            name: name.into(),
+            settings: Arc::new(settings),
+            map,
+            shards,
+            view,
+            metrics: ResolverMetrics::of(name),
+        })
     }
 
     /// The name of the resolver.
@@ -124,7 +140,10 @@ impl Resolver {
     pub async fn begin(&self, resolution: &Resolution) -> Result<Pass> {
         let resource = &resolution.resource.name;
         let pass = self.view.begin(&resolution.ticket(), resource).await?;
-        pass.ok_or_else(|| Moved::new(resolution.entity.clone(), resolution.version).into_error(resource))
+        pass.ok_or_else(|| {
+            self.metrics.moved.increment(1);
+            Moved::new(resolution.entity.clone(), resolution.version).into_error(resource)
+        })
     }
 
     /// Does something with the resource that an entity lives on, wherever that is. If the entity has moved before `call`
@@ -301,8 +320,10 @@ impl Resolver {
         for _ in 0..MOVES_FOLLOWED_MAX {
             self.view.be_valid().await?;
             if let Some(resolution) = self.view.recall(&entity) {
+                self.metrics.hits.increment(1);
                 return Ok(resolution);
             }
+            self.metrics.lookups.increment(1);
             let asked_at = self.view.version();
             let partition = self.ask(&entity, region).await?;
             if let Some(resolution) = self.view.remember(&entity, partition, asked_at) {

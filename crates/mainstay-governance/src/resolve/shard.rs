@@ -11,7 +11,7 @@ use super::map::{MapChanged, ResolverMapRef};
 use super::policy::{Loads, Policy, choose, least_loaded};
 use super::resolver::MOVE_TIME_MAX;
 
-/// How many entities one shard can know.
+/// How many entities one shard can know. Those that were [forgotten](super::Resolver::forget) do not count.
 pub const ENTITIES_PER_SHARD_MAX: u64 = 1 << 20;
 
 /// How many entities are placed by one call.
@@ -28,6 +28,8 @@ const ANNOUNCE: &str = "announce";
 
 /// How long after a move the reminder comes, and how often.
 const ANNOUNCE_AGAIN: Duration = Duration::from_secs(5);
+
+mod forgetting;
 
 /// How an entity is to be placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +53,9 @@ pub(crate) trait ResolverShard {
 
     /// Puts entities on resources, and answers when no holder begins a call where they were.
     async fn place(&mut self, places: Vec<(Entity, String)>, placing: Placing) -> Result<Deferred<()>>;
+
+    /// Forgets entities, and answers when no holder begins a call where they were.
+    async fn forget(&mut self, entities: Vec<Entity>) -> Result<Deferred<()>>;
 }
 
 #[derive(Actor)]
@@ -112,22 +117,22 @@ impl ResolverShard for ResolverShardActor {
     }
 
     async fn place(&mut self, places: Vec<(Entity, String)>, placing: Placing) -> Result<Deferred<()>> {
-        self.waiting.retain(|(_, responder)| !responder.is_abandoned());
-        if self.waiting.len() >= MOVES_WAITING_MAX {
-            let text =
-                format!("{MOVES_WAITING_MAX} wait for moves of {} to be known already: wait for some", self.ctx.id());
-            return Err(Error::new(ErrorKind::Overloaded, text));
-        }
+        self.make_room_to_wait()?;
         // Of now: what is moved is to go where there is room now.
         self.chart = None;
         let chart = self.chart().await?;
-        let (answer, responder) = deferred();
         for (entity, resource) in places {
             self.place_one(&entity, &resource, placing, &chart)?;
         }
-        self.waiting.push((*self.moves, responder));
-        self.announce()?;
-        Ok(answer)
+        self.wait_until_known()
+    }
+
+    async fn forget(&mut self, entities: Vec<Entity>) -> Result<Deferred<()>> {
+        self.make_room_to_wait()?;
+        for entity in entities {
+            self.forget_one(&entity)?;
+        }
+        self.wait_until_known()
     }
 }
 
@@ -158,11 +163,7 @@ impl ResolverShardActor {
     /// Stores the partition of an entity.
     fn put(&mut self, entity: &Entity, partition: u32) -> Result<()> {
         match self.partition_of(entity)? {
-            Some(old) => {
-                if let Some(load) = self.loads.get_mut(&old) {
-                    *load = load.saturating_sub(1);
-                }
-            }
+            Some(old) => self.unload(old),
             None if self.loads.values().sum::<u64>() >= ENTITIES_PER_SHARD_MAX => {
                 return Err(Error::new(
                     ErrorKind::Overloaded,
@@ -212,19 +213,47 @@ impl ResolverShardActor {
             Error::invalid(format!("{resource:?} has no partition left for {entity}: move one there first"))
         })?;
         self.put(entity, partition)?;
-        if known.is_some() {
-            if self.unannounced.len() >= UNANNOUNCED_MAX {
-                return Err(Error::new(
-                    ErrorKind::Overloaded,
-                    format!("{UNANNOUNCED_MAX} entities of {} are being moved: wait for some of them", self.ctx.id()),
-                ));
-            }
-            *self.moves += 1;
-            let number = *self.moves;
-            self.unannounced.insert(entity.clone(), number);
-            self.ctx.remind(ANNOUNCE).after(ANNOUNCE_AGAIN).every(ANNOUNCE_AGAIN).set()?;
+        if known.is_some() { self.note_move(entity) } else { Ok(()) }
+    }
+
+    /// Takes note that an entity is not where it was, which is to be made known.
+    fn note_move(&mut self, entity: &Entity) -> Result<()> {
+        if self.unannounced.len() >= UNANNOUNCED_MAX {
+            return Err(Error::new(
+                ErrorKind::Overloaded,
+                format!("{UNANNOUNCED_MAX} entities of {} are being moved: wait for some of them", self.ctx.id()),
+            ));
+        }
+        *self.moves += 1;
+        let number = *self.moves;
+        self.unannounced.insert(entity.clone(), number);
+        self.ctx.remind(ANNOUNCE).after(ANNOUNCE_AGAIN).every(ANNOUNCE_AGAIN).set().map(drop)
+    }
+
+    /// One entity less is on a partition.
+    fn unload(&mut self, partition: u32) {
+        if let Some(load) = self.loads.get_mut(&partition) {
+            *load = load.saturating_sub(1);
+        }
+    }
+
+    /// Refuses one more who wants to wait for moves, if there are too many. To be asked before anything is changed.
+    fn make_room_to_wait(&mut self) -> Result<()> {
+        self.waiting.retain(|(_, responder)| !responder.is_abandoned());
+        if self.waiting.len() >= MOVES_WAITING_MAX {
+            let text =
+                format!("{MOVES_WAITING_MAX} wait for moves of {} to be known already: wait for some", self.ctx.id());
+            return Err(Error::new(ErrorKind::Overloaded, text));
         }
         Ok(())
+    }
+
+    /// Answers when every move up to now is known to all holders.
+    fn wait_until_known(&mut self) -> Result<Deferred<()>> {
+        let (answer, responder) = deferred();
+        self.waiting.push((*self.moves, responder));
+        self.announce()?;
+        Ok(answer)
     }
 
     /// Makes moves known to the map, unless that is under way, and answers who has nothing to wait for.

@@ -90,7 +90,10 @@ impl Sources {
         self.by_resolver.get(resolver).cloned().map(Loading).ok_or_else(|| {
             Error::new(
                 ErrorKind::NotFound,
-                format!("resolver {resolver:?} has no source: give it one by `Sources::with` and `serve_with`"),
+                format!(
+                    "resolver {resolver:?} has no source: give it one by `Sources::with` and \
+                         `resolve::serve_with(builder, sources)`"
+                ),
             )
         })
     }

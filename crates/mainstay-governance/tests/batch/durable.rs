@@ -450,3 +450,13 @@ async fn items_of_a_line_that_was_deleted_and_is_back_are_no_duplicates() {
     rows.sort();
     assert_eq!(rows, texts(0..6));
 }
+
+#[tokio::test]
+async fn a_queue_that_is_not_served_says_how_to_serve_it() {
+    let node = TestNode::start(|node| node).await.unwrap();
+    let error = node.actor::<Line>("line").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let text =
+        "nothing on this node implements DurableQueue; build the node with `DurableBatch::serve(builder, writer)`";
+    assert_eq!(error.to_string(), text);
+}

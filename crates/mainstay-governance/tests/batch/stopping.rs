@@ -58,8 +58,9 @@ async fn a_node_that_does_not_serve_executors_says_so() {
     let node = Node::builder().isolated().data_dir(folder.path()).start().await.unwrap();
     let executor = BatchExecutor::<u64>::start("lines", Never, patient()).unwrap();
     let error = executor.closes_with(&node).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(error.to_string().contains("\"lines\": build the node with `batch::serve`"), "{error}");
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let text = "no node closes batch executor `lines`; build the node with `batch::serve(builder)`";
+    assert_eq!(error.to_string(), text);
     node.stop().await;
 }
 

@@ -7,7 +7,9 @@
     reason = "a test fails by panicking, and its tasks and clock are tokio's"
 )]
 
+mod preloading;
 mod reading;
+mod stale;
 mod writing;
 
 use std::collections::BTreeMap;
@@ -41,6 +43,10 @@ struct Inner {
     poison: Option<i64>,
     /// Never answers a write.
     hangs: bool,
+    /// The keys that it lists.
+    hot: Vec<i64>,
+    /// How many loads are under way, and the most that ever were.
+    at_once: (u64, u64),
 }
 
 /// How long the table takes.
@@ -77,6 +83,10 @@ impl Table {
         self.inner.lock().loads
     }
 
+    fn most_at_once(&self) -> u64 {
+        self.inner.lock().at_once.1
+    }
+
     fn fail(&self, failures: u64) {
         self.inner.lock().failures = failures;
     }
@@ -93,11 +103,19 @@ impl CacheSource for Table {
         let (found, slow) = {
             let mut inner = self.inner.lock();
             inner.loads += 1;
+            inner.at_once.0 += 1;
+            inner.at_once.1 = inner.at_once.1.max(inner.at_once.0);
             (inner.rows.get(key).cloned(), inner.slow)
         };
-        self.arrive().await?;
+        let arrived = self.arrive().await;
         tokio::time::sleep(slow).await;
-        Ok(found)
+        self.inner.lock().at_once.0 -= 1;
+        arrived.map(|()| found)
+    }
+
+    async fn hot_keys(&self) -> Result<Vec<i64>> {
+        self.arrive().await?;
+        Ok(self.inner.lock().hot.clone())
     }
 
     async fn store(&self, batch: &[(i64, Option<String>)]) -> Result<()> {

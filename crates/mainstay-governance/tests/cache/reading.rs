@@ -169,5 +169,9 @@ async fn settings_that_cannot_be_and_a_cache_that_is_not_served_are_told() {
     let error = cache.get(&1).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("refresh_ahead"), "{error}");
     let bare = mainstay::testkit::TestNode::start(|node| node).await.unwrap();
-    assert_eq!(SmartCache::<Table>::open(&*bare).unwrap_err().kind(), ErrorKind::NotFound);
+    let error = SmartCache::<Table>::open(&*bare).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::NotFound);
+    let text =
+        "cache `table` needs the actors of `cache`; build the node with `cache::serve(builder, source, settings)`";
+    assert_eq!(error.to_string(), text);
 }

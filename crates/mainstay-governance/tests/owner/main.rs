@@ -21,3 +21,12 @@ async fn start(world: &World, owner: OwnerSettings) -> TestNode {
 fn owner(node: &TestNode, key: &str) -> OwnerRef<Fake> {
     node.actor(key).unwrap()
 }
+
+#[tokio::test]
+async fn an_owner_that_is_not_served_says_how_to_serve_it() {
+    let node = TestNode::start(|node| node).await.unwrap();
+    let error = node.actor::<OwnerRef<Fake>>("key").unwrap_err();
+    assert_eq!(error.kind(), mainstay::ErrorKind::NotFound);
+    let text = "nothing on this node implements Owner; build the node with `ResourceOwner::serve(builder, resource)`";
+    assert_eq!(error.to_string(), text);
+}

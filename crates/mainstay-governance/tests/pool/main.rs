@@ -14,7 +14,7 @@ mod threads;
 
 use fake::{Fake, World};
 use mainstay::testkit::TestNode;
-use mainstay_governance::pool::{PoolSettings, ResourcePool};
+use mainstay_governance::pool::{Coordination, PoolSettings, ResourcePool};
 
 type Pool = ResourcePool<Fake>;
 
@@ -34,4 +34,20 @@ async fn open(node: &TestNode) -> Pool {
 
 fn of_size(size: u32) -> PoolSettings {
     PoolSettings { initial_size: size, ..PoolSettings::default() }
+}
+
+#[tokio::test]
+async fn a_pool_that_is_not_served_says_how_to_serve_it() {
+    let node = TestNode::start(|node| node).await.unwrap();
+    let error = Pool::open(&*node, "db").await.unwrap_err();
+    assert_eq!(error.kind(), mainstay::ErrorKind::NotFound);
+    let text =
+        "pool `db` of `fake` needs the actors of `pool`; build the node with `ResourcePool::serve(builder, resource)`";
+    assert_eq!(error.to_string(), text);
+}
+
+#[test]
+fn a_pool_is_coordinated_by_its_callers_unless_told_otherwise() {
+    assert_eq!(Coordination::default(), Coordination::Client);
+    assert_eq!(PoolSettings::default().coordination, Coordination::default());
 }

@@ -46,21 +46,14 @@ trait User {
 #[actor(implements(User))]
 struct UserActor {
     profile: State<Profile>,
-    resolver: Option<Resolver>,
+    #[open(Resolver::open(&ctx, "users", ResolverSettings::default()).await)]
+    resolver: Resolver,
     ctx: Context,
-}
-
-impl Lifecycle for UserActor {
-    async fn activate(&mut self) -> Result<()> {
-        self.resolver = Some(Resolver::open(&self.ctx, "users", ResolverSettings::default()).await?);
-        Ok(())
-    }
 }
 
 impl User for UserActor {
     async fn update_profile(&mut self, profile: Profile) -> Result<String> {
-        let Some(resolver) = &self.resolver else { return Err(Error::fatal("not activated")) };
-        let used = resolver.with(self.ctx.id(), async |resolution| Ok(resolution.resource.address)).await?;
+        let used = self.resolver.with(self.ctx.id(), async |resolution| Ok(resolution.resource.address)).await?;
         *self.profile = profile;
         Ok(used)
     }

@@ -8,6 +8,7 @@
 )]
 
 mod defects;
+mod forgetting;
 mod memory;
 mod moves;
 mod policies;

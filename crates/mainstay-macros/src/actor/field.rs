@@ -2,15 +2,19 @@ use std::collections::BTreeMap;
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
+use syn::Expr;
 use syn::ext::IdentExt as _;
 use syn::meta::ParseNestedMeta;
 
-use crate::derive::{Field, all, checked_name, once, place, read};
+use super::ACTOR;
+use crate::derive::{Field, all, checked_name, local, once, opened, place, read};
 
 /// A field of an actor, and what it is filled with.
 pub(super) struct ActorField<'i> {
     field: Field<'i>,
     content: Content,
+    /// The expression that it is opened by, if it is.
+    opened: Option<Expr>,
 }
 
 /// What a field is filled with.
@@ -27,6 +31,9 @@ enum Content {
 
 impl<'i> ActorField<'i> {
     pub(super) fn read(field: Field<'i>) -> syn::Result<Self> {
+        if let Some(expression) = opened(&field, &ACTOR)? {
+            return Ok(Self { field, content: Content::Plain, opened: Some(expression) });
+        }
         let (mut state, mut plain, mut stored) = (None, None, None);
         read(field.attributes, "actor", |meta| {
             if meta.path.is_ident("name") {
@@ -76,12 +83,21 @@ impl<'i> ActorField<'i> {
                 ),
             ));
         }
-        Ok(Self { field, content })
+        Ok(Self { field, content, opened: None })
+    }
+
+    /// The expression that it is opened by, if it is.
+    pub(super) fn opened(&self) -> Option<(&Field<'i>, &Expr)> {
+        self.opened.as_ref().map(|expression| (&self.field, expression))
     }
 
     /// The field with its first value.
     pub(super) fn expand_open(&self) -> TokenStream {
         let (name, ty) = (&self.field.name, self.field.ty);
+        if self.opened.is_some() {
+            let value = local(&self.field);
+            return quote!(#name: #value);
+        }
         let value = match self.content.key(&self.field) {
             Some(key) => quote_spanned! { place(ty) => <#ty as ::mainstay::__private::Kept>::open(opening, #key)? },
             None if self.content == Content::Provided => quote_spanned! { place(ty) => opening.provided()? },
@@ -143,7 +159,7 @@ fn field_name(meta: &ParseNestedMeta<'_>) -> syn::Result<String> {
 pub(super) fn refuse_clashes(fields: &[ActorField<'_>]) -> syn::Result<()> {
     let mut stored = BTreeMap::new();
     let mut context = None;
-    all(fields.iter().map(|ActorField { field, content }| {
+    all(fields.iter().map(|ActorField { field, content, .. }| {
         let (earlier, what) = match content {
             Content::State(name) => {
                 (stored.insert(name, &field.name), format!("would be stored under the name {name:?}"))

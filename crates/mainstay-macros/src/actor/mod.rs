@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::DeriveInput;
 
-use crate::derive::{Kind, all, fields, offers};
+use crate::derive::{Kind, OpenedFields, all, fields, offers};
 use attribute::ActorAttribute;
 use field::{ActorField, refuse_clashes};
 
@@ -26,6 +26,25 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
     let keeps = !sealed.is_empty();
     let stored = fields.iter().filter_map(ActorField::stored_name);
     let restored = fields.iter().filter_map(ActorField::expand_restore);
+    let by_expression = OpenedFields::new(fields.iter().filter_map(ActorField::opened));
+    let open = match by_expression.is_empty() {
+        true => quote! {
+            ::mainstay::__private::OpenActor::Now(|opening| {
+                let _ = opening;
+                ::core::result::Result::Ok(Self { #(#opened),* })
+            })
+        },
+        false => {
+            let before = by_expression.expand_let(&quote!(context));
+            quote! {
+                ::mainstay::__private::OpenActor::Later(|opening, context| ::std::boxed::Box::pin(async move {
+                    #before
+                    let opening = &opening;
+                    opening.load(|| ::core::result::Result::Ok(Self { #(#opened),* }))
+                }))
+            }
+        }
+    };
     Ok(quote! {
         #[automatically_derived]
         impl #generics ::mainstay::__private::Actor for #actor #arguments #bounds {
@@ -49,6 +68,8 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
 
             const KEEPS: bool = #keeps;
 
+            const OPEN: ::mainstay::__private::OpenActor<Self> = #open;
+
             fn partitions() -> u32 {
                 #partitions
             }
@@ -58,11 +79,6 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
             ) {
                 let _ = &interfaces;
                 #(#interfaces)*
-            }
-
-            fn open(opening: &::mainstay::__private::ActorOpening<'_>) -> ::mainstay::Result<Self> {
-                let _ = opening;
-                ::core::result::Result::Ok(Self { #(#opened),* })
             }
 
             fn seal(&mut self, seal: &mut ::mainstay::__private::Seal<'_>) -> ::mainstay::Result<()> {

@@ -3,10 +3,12 @@
 //! A derive macro names itself once, as a [`Kind`], which messages to the user are made of.
 
 mod kind;
+mod opened;
 mod settings;
 mod shape;
 
 pub(crate) use kind::Kind;
+pub(crate) use opened::{OpenedFields, local, opened};
 pub(crate) use settings::{all, checked_name, implements, level, number, once, read};
 pub(crate) use shape::{Field, fields, fields_of_one_type};
 

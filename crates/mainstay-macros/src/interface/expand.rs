@@ -69,6 +69,9 @@ impl Interface {
         let calls = self.methods.iter().map(|method| method.expand_call(&text, generics));
         let (impl_generics, arguments, bounds) = generics.split_for_impl();
         let hosted = self.expand_hosted();
+        let served_by = self.arguments.served_by.as_ref().map(|call| {
+            quote! { const SERVED_BY: ::core::option::Option<&'static str> = ::core::option::Option::Some(#call); }
+        });
         quote! {
             #[allow(non_camel_case_types, missing_docs, unreachable_pub, private_interfaces, dead_code, clippy::all)]
             const _: () = {
@@ -98,6 +101,7 @@ impl Interface {
                 impl #impl_generics ::mainstay::__private::Proxy for #proxy #arguments #bounds {
                     type Object = dyn #object #arguments;
                     const INTERFACE: &'static str = #text;
+                    #served_by
 
                     fn from_caller(caller: ::mainstay::__private::Caller) -> Self {
                         Self { caller, #marker: ::core::marker::PhantomData }

@@ -1,5 +1,6 @@
 //! `#[interface]`.
 
+mod arguments;
 mod expand;
 mod method;
 mod refuse;
@@ -9,6 +10,7 @@ use quote::quote;
 use syn::ext::IdentExt as _;
 use syn::{Attribute, GenericParam, Generics, Ident, ItemTrait, TraitItem, Visibility};
 
+use arguments::Arguments;
 use method::Method;
 use refuse::Refusals;
 
@@ -19,6 +21,7 @@ pub(crate) struct Interface {
     name: Ident,
     generics: Generics,
     methods: Vec<Method>,
+    arguments: Arguments,
 }
 
 pub(crate) fn expand(arguments: TokenStream, item: ItemTrait) -> TokenStream {
@@ -35,9 +38,10 @@ pub(crate) fn expand(arguments: TokenStream, item: ItemTrait) -> TokenStream {
 impl Interface {
     fn read(arguments: TokenStream, item: &ItemTrait) -> syn::Result<Self> {
         let mut refusals = Refusals::default();
-        if !arguments.is_empty() {
-            refusals.add(arguments, "`#[interface]` takes no arguments: remove them");
-        }
+        let arguments = Arguments::read(arguments).unwrap_or_else(|error| {
+            refusals.include(error);
+            Arguments::default()
+        });
         for lifetime in item.generics.lifetimes() {
             refusals.add(
                 lifetime,
@@ -68,6 +72,7 @@ impl Interface {
             name: item.ident.clone(),
             generics: item.generics.clone(),
             methods,
+            arguments,
         })
     }
 

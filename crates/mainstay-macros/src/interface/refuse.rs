@@ -6,7 +6,10 @@ pub(super) struct Refusals(Option<syn::Error>);
 
 impl Refusals {
     pub(super) fn add(&mut self, what: impl ToTokens, message: impl std::fmt::Display) {
-        let error = syn::Error::new_spanned(what, message);
+        self.include(syn::Error::new_spanned(what, message));
+    }
+
+    pub(super) fn include(&mut self, error: syn::Error) {
         match &mut self.0 {
             Some(first) => first.combine(error),
             None => self.0 = Some(error),

@@ -1,9 +1,10 @@
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::LitStr;
 use syn::ext::IdentExt as _;
+use syn::{Expr, LitStr};
 
-use crate::derive::{Field, place, read};
+use super::SERVICE;
+use crate::derive::{Field, local, opened, place, read};
 
 /// A field of a service, and what it is filled with.
 pub(super) struct ServiceField<'i> {
@@ -18,11 +19,16 @@ enum Content {
     StateManager,
     Context,
     Provided,
+    /// By an expression.
+    Opened(Box<Expr>),
     Default,
 }
 
 impl<'i> ServiceField<'i> {
     pub(super) fn read(field: Field<'i>) -> syn::Result<Self> {
+        if let Some(expression) = opened(&field, &SERVICE)? {
+            return Ok(Self { field, content: Content::Opened(Box::new(expression)) });
+        }
         let mut content = Content::of(&field);
         let mut is_told = false;
         read(field.attributes, "service", |meta| {
@@ -61,6 +67,14 @@ impl<'i> ServiceField<'i> {
         }
     }
 
+    /// The expression that it is opened by, if it is.
+    pub(super) fn opened(&self) -> Option<(&Field<'i>, &Expr)> {
+        match &self.content {
+            Content::Opened(expression) => Some((&self.field, expression)),
+            _ => None,
+        }
+    }
+
     pub(super) fn expand(&self) -> TokenStream {
         let (name, ty) = (&self.field.name, self.field.ty);
         let value = match &self.content {
@@ -68,6 +82,10 @@ impl<'i> ServiceField<'i> {
             Content::StateManager => quote_spanned! { place(ty) => opening.state_manager() },
             Content::Context => quote_spanned! { place(ty) => opening.context() },
             Content::Provided => quote_spanned! { place(ty) => opening.provided()? },
+            Content::Opened(_) => {
+                let value = local(&self.field);
+                quote!(#value)
+            }
             Content::Default => quote_spanned! { place(ty) => opening.plain::<#ty>() },
         };
         quote!(#name: #value)

@@ -8,7 +8,7 @@ use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::DeriveInput;
 
-use crate::derive::{Kind, all, fields_of_one_type, offers, text};
+use crate::derive::{Kind, OpenedFields, all, fields_of_one_type, offers, text};
 use attribute::ServiceAttribute;
 use field::ServiceField;
 
@@ -24,6 +24,8 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
     let interfaces = offers(&attribute.implements, "add");
     let opened = fields.iter().map(ServiceField::expand);
     let collections = fields.iter().filter_map(ServiceField::collection);
+    let by_expression = OpenedFields::new(fields.iter().filter_map(ServiceField::opened));
+    let before = (!by_expression.is_empty()).then(|| by_expression.expand_let(&quote!(opening.context())));
     let runs = attribute.run.is_some();
     let execute = attribute.run.map(|run| {
         // An inherent `run` goes before that of the trait, which stands in for one that is missing.
@@ -55,6 +57,7 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
 
             async fn open(opening: &mut ::mainstay::__private::Opening<'_>) -> ::mainstay::Result<Self> {
                 let _ = &opening;
+                #before
                 ::core::result::Result::Ok(Self { #(#opened),* })
             }
 

@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 use syn::DeriveInput;
 
-use crate::derive::{Kind, all, fields_of_one_type, offers, text};
+use crate::derive::{Kind, OpenedFields, all, fields_of_one_type, offers, text};
 use attribute::WorkerAttribute;
 use field::WorkerField;
 
@@ -21,6 +21,26 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
     let interfaces = offers(&attribute.implements, "offer");
     let options = attribute.expand_options();
     let opened = fields.iter().map(WorkerField::expand);
+    let by_expression = OpenedFields::new(fields.iter().filter_map(WorkerField::opened));
+    let open = match by_expression.is_empty() {
+        true => quote! {
+            ::mainstay::__private::OpenWorker::Now(|opening| {
+                let _ = opening;
+                Self { #(#opened),* }
+            })
+        },
+        false => {
+            let before = by_expression.expand_let(&quote!(::core::clone::Clone::clone(&context)));
+            quote! {
+                ::mainstay::__private::OpenWorker::Later(|context| ::std::boxed::Box::pin(async move {
+                    #before
+                    let opening = &::mainstay::__private::WorkerOpening::of(&context);
+                    let _ = opening;
+                    ::core::result::Result::Ok(Self { #(#opened),* })
+                }))
+            }
+        }
+    };
     Ok(quote! {
         #[automatically_derived]
         impl ::mainstay::__private::Worker for #worker {
@@ -38,10 +58,7 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
                 #(#interfaces)*
             }
 
-            fn open(opening: &::mainstay::__private::WorkerOpening<'_>) -> Self {
-                let _ = opening;
-                Self { #(#opened),* }
-            }
+            const OPEN: ::mainstay::__private::OpenWorker<Self> = #open;
         }
     })
 }

@@ -8,6 +8,7 @@ use crate::actor::kept::{ActorOpening, Seal};
 use crate::actor::saving;
 use crate::call::current;
 use crate::interfaces::Interfaces;
+use crate::opened::OpenActor;
 
 /// A virtual actor: an object per id that is there when it is called. Implemented by `#[derive(Actor)]`.
 #[diagnostic::on_unimplemented(
@@ -34,17 +35,14 @@ pub trait Actor: Send + Sync + Sized + 'static {
     /// Whether it has fields that are more than plain memory.
     const KEEPS: bool;
 
+    /// How its object is made when it is activated.
+    const OPEN: OpenActor<Self>;
+
     /// Into how many partitions its service is cut.
     fn partitions() -> u32;
 
     /// Lists the interfaces that it can be called by.
     fn interfaces(interfaces: &mut Interfaces<ActorCell<Self>>);
-
-    /// Makes the object of an actor that is being activated.
-    ///
-    /// # Errors
-    /// Whatever keeps its state from being read.
-    fn open(opening: &ActorOpening<'_>) -> Result<Self>;
 
     /// Hands over what has changed.
     ///

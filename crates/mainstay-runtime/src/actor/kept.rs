@@ -8,6 +8,7 @@ use mainstay_state::actor::ActorWrites;
 use serde::Serialize;
 
 use crate::actor::site::Site;
+use crate::observe::storage::loading;
 use crate::provisions::Provided;
 use crate::service::opening::{AnyThread, PlainField};
 
@@ -49,6 +50,14 @@ impl ActorOpening<'_> {
     /// The value of a field that is not kept.
     pub fn plain<T: PlainField + AnyThread>(&self) -> T {
         T::initial()
+    }
+
+    /// Makes the object from what is stored, which is measured.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn load<T>(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
+        loading(self.site, make)
     }
 
     /// A field with what the node was given.

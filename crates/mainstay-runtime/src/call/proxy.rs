@@ -19,6 +19,9 @@ pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
     /// The name of the interface.
     const INTERFACE: &'static str;
 
+    /// The call that adds what implements it to a node, where the interface says so: `#[interface(served_by = "..")]`.
+    const SERVED_BY: Option<&'static str> = None;
+
     #[doc(hidden)]
     fn from_caller(caller: Caller) -> Self;
 

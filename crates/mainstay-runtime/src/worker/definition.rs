@@ -1,6 +1,6 @@
 use crate::interfaces::Interfaces;
+use crate::opened::OpenWorker;
 use crate::worker::host::WorkerPool;
-use crate::worker::opening::WorkerOpening;
 use crate::worker::options::PoolOptions;
 
 /// A stateless worker: as many instances as there is work for, each with one call at a time. Implemented by
@@ -20,6 +20,6 @@ pub trait Worker: Send + Sync + Sized + 'static {
     /// Lists the interfaces that it can be called by.
     fn interfaces(interfaces: &mut Interfaces<WorkerPool<Self>>);
 
-    /// Makes an instance.
-    fn open(opening: &WorkerOpening<'_>) -> Self;
+    /// How an instance is made. One that is made later is so by the first call that needs it, and not before.
+    const OPEN: OpenWorker<Self>;
 }

@@ -4,9 +4,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mainstay_core::Result;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
+use mainstay_core::{Error, Result};
 
 use super::context::WorkerContext;
 use super::definition::Worker;
@@ -16,11 +16,12 @@ use super::place::{Claim, Place, Waiter};
 use super::pool::Pool;
 use crate::actor::letter::ReplyTo;
 use crate::call::arrival::Call;
-use crate::call::contract::Outcome;
+use crate::call::contract::{Outcome, Reply as _};
 use crate::call::current::Current;
 use crate::call::finished::Finished;
 use crate::call::host::{ExclusiveHost, ExclusiveMethod, Host, Progress, SharedMethod, Start};
 use crate::call::turn::Subject;
+use crate::opened::OpenWorker;
 use crate::router::Services;
 
 /// How long calls under way may take to end when the node stops; then they are dropped where they stand.
@@ -30,6 +31,7 @@ const CLOSE_GRACE: Duration = Duration::from_secs(5);
 pub struct WorkerPool<T: Worker> {
     pool: Arc<Pool<T>>,
     scope: Scope,
+    context: WorkerContext,
 }
 
 impl<T: Worker> fmt::Debug for WorkerPool<T> {
@@ -45,10 +47,21 @@ impl<T: Worker> WorkerPool<T> {
     /// `Fatal` if an instance panics when it is made.
     pub(super) fn start(options: PoolOptions, services: Services) -> Result<Arc<Self>> {
         let context = WorkerContext::new(T::NAME, services);
-        let pool = Pool::start(T::NAME, options, move || T::open(&WorkerOpening { context: &context }))?;
+        let pool = match T::OPEN {
+            OpenWorker::Now(open) => {
+                let context = context.clone();
+                Pool::start(T::NAME, options, move || open(&WorkerOpening::of(&context)))?
+            }
+            OpenWorker::Later(_) => Pool::start_empty(T::NAME, options)?,
+        };
         let scope = Scope::new();
         drop(scope.spawn(pool.clone().tend()));
-        Ok(Arc::new(Self { pool, scope }))
+        Ok(Arc::new(Self { pool, scope, context }))
+    }
+
+    /// What instances are opened from, if they are.
+    fn context(&self) -> Option<WorkerContext> {
+        matches!(T::OPEN, OpenWorker::Later(_)).then(|| self.context.clone())
     }
 
     pub(super) fn scope(&self) -> &Scope {
@@ -84,7 +97,9 @@ impl<T: Worker> WorkerPool<T> {
         // The time that it waits for a place counts.
         call.current.count_deadline();
         match self.pool.claim() {
-            Ok(Claim::Place(place)) => Start::Turn(Progress::Ready(Box::pin(work(place, method, call)))),
+            Ok(Claim::Place(place)) => {
+                Start::Turn(Progress::Ready(Box::pin(work(place, method, call, self.context()))))
+            }
             Ok(Claim::Waiter(waiter)) => {
                 if let Some(chain) = &call.current.chain
                     && let Err(error) = chain.stand_in_line(self.pool.clone(), Some(call.current.method.name()))
@@ -92,7 +107,7 @@ impl<T: Worker> WorkerPool<T> {
                     return Start::Refused(error);
                 }
                 let (reply, queued) = ReplyTo::new();
-                drop(self.scope.spawn(work_later(waiter, method, call, reply)));
+                drop(self.scope.spawn(work_later(waiter, method, call, reply, self.context())));
                 Start::Queued(queued)
             }
             Err(error) => Start::Refused(error),
@@ -101,7 +116,7 @@ impl<T: Worker> WorkerPool<T> {
 }
 
 /// Carries a call out in its place. If it does not come to its end, its instance is not used again.
-async fn work<T, R, M>(mut place: Place<T>, method: M, call: Call) -> Finished<R::Reply>
+async fn work<T, R, M>(mut place: Place<T>, method: M, call: Call, context: Option<WorkerContext>) -> Finished<R::Reply>
 where
     T: Worker,
     R: Outcome,
@@ -112,17 +127,40 @@ where
     current.line = Some(place.line());
     let mut current = Some(current);
     let outcome = {
-        let mut running = std::pin::pin!(method.invoke(place.begin()));
+        let mut running = std::pin::pin!(async {
+            let instance = instance(&mut place, context).await?;
+            Ok(method.invoke(instance).await)
+        });
         poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx)))).await
     };
     place.end();
     current.map(Current::end_quietly);
-    Finished { answer: outcome.into_answer(), hold: None }
+    match outcome {
+        Ok(outcome) => Finished { answer: R::into_answer(outcome), hold: None },
+        Err(error) => Finished::now(R::Reply::failed(error)),
+    }
+}
+
+/// The instance of a place, which is made if there is none.
+async fn instance<T: Worker>(place: &mut Place<T>, context: Option<WorkerContext>) -> Result<&mut T> {
+    if let (OpenWorker::Later(open), Some(context), true) = (T::OPEN, context, place.is_empty()) {
+        let cannot = |error: Error| {
+            let text = format!("an instance of worker {} cannot be made: {error}", T::NAME);
+            Error::new(error.kind(), text).with_source(error)
+        };
+        place.fill(open(context).await.map_err(cannot)?);
+    }
+    place.begin().ok_or_else(|| Error::fatal(format!("worker {} has no instance for a call: call again", T::NAME)))
 }
 
 /// Carries a call out when there is a place for it, if its caller still waits for it then.
-async fn work_later<T, R, M>(waiter: Waiter<T>, method: M, call: Call, mut reply: ReplyTo<R::Reply>)
-where
+async fn work_later<T, R, M>(
+    waiter: Waiter<T>,
+    method: M,
+    call: Call,
+    mut reply: ReplyTo<R::Reply>,
+    context: Option<WorkerContext>,
+) where
     T: Worker,
     R: Outcome,
     M: ExclusiveMethod<T, R>,
@@ -141,7 +179,7 @@ where
         chain.admitted();
     }
     let called = call.current.method;
-    let mut turn = Box::pin(work(place, method, call));
+    let mut turn = Box::pin(work(place, method, call, context));
     // One that has panicked is not polled again, and its instance is gone.
     let finished = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| turn.as_mut().poll(cx))) {
         Ok(polled) => polled.map(Ok),

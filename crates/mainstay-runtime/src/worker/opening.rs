@@ -3,10 +3,15 @@ use crate::worker::context::WorkerContext;
 
 /// What an instance of a worker is made from.
 pub struct WorkerOpening<'c> {
-    pub(super) context: &'c WorkerContext,
+    context: &'c WorkerContext,
 }
 
-impl WorkerOpening<'_> {
+impl<'c> WorkerOpening<'c> {
+    /// From the context of its pool.
+    pub fn of(context: &'c WorkerContext) -> Self {
+        Self { context }
+    }
+
     /// How the instance reaches others.
     pub fn context(&self) -> WorkerContext {
         self.context.clone()

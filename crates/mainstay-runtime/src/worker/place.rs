@@ -30,9 +30,23 @@ impl<T: Send + 'static> Place<T> {
     }
 
     /// The instance, to be worked with. If [`end`](Place::end) is not called, it is not used again.
-    pub(super) fn begin(&mut self) -> &mut T {
+    /// `None` if there is none, and the pool cannot make one by itself: [`fill`](Place::fill) the place first.
+    pub(super) fn begin(&mut self) -> Option<&mut T> {
         self.is_at_work = true;
-        self.instance.get_or_insert_with(|| self.pool.make())
+        if self.instance.is_none() {
+            self.instance = self.pool.make();
+        }
+        self.instance.as_mut()
+    }
+
+    /// True if there is room for an instance and none in it.
+    pub(super) fn is_empty(&self) -> bool {
+        self.instance.is_none()
+    }
+
+    /// Puts an instance into it that was made elsewhere.
+    pub(super) fn fill(&mut self, instance: T) {
+        self.instance = Some(instance);
     }
 
     /// The call has come to its end, with a result or an error.

@@ -21,7 +21,8 @@ use crate::call::turn::panic_text;
 pub(super) struct Pool<T> {
     name: &'static str,
     options: PoolOptions,
-    make: Box<dyn Fn() -> T + Send + Sync>,
+    /// `None` if instances are made where a call needs one, because that takes time.
+    make: Option<Box<dyn Fn() -> T + Send + Sync>>,
     crew: Mutex<Crew<T>>,
     /// The calls at work here that have called others.
     callers: Mutex<Vec<Arc<Link>>>,
@@ -96,9 +97,26 @@ impl<T: Send + 'static> Pool<T> {
         options: PoolOptions,
         make: impl Fn() -> T + Send + Sync + 'static,
     ) -> Result<Arc<Self>> {
+        Self::start_with(name, options, Some(Box::new(make)))
+    }
+
+    /// A pool without instances, which are made where a call needs one.
+    ///
+    /// # Errors
+    /// `Invalid` if the options cannot be.
+    pub(super) fn start_empty(name: &'static str, options: PoolOptions) -> Result<Arc<Self>> {
+        Self::start_with(name, options, None)
+    }
+
+    fn start_with(
+        name: &'static str,
+        options: PoolOptions,
+        make: Option<Box<dyn Fn() -> T + Send + Sync>>,
+    ) -> Result<Arc<Self>> {
         options.check(name)?;
         // Nothing is left half done by a panic: what was made so far is dropped.
-        let first = catch_unwind(AssertUnwindSafe(|| (0..options.min).map(|_| make()).collect::<Vec<_>>()));
+        let made = || make.iter().flat_map(|make| (0..options.min).map(|_| make())).collect::<Vec<_>>();
+        let first = catch_unwind(AssertUnwindSafe(made));
         let first = first.map_err(|panic| {
             Error::fatal(format!("worker {name} cannot be started: making it panicked: {}", panic_text(&*panic)))
         })?;
@@ -111,7 +129,7 @@ impl<T: Send + 'static> Pool<T> {
             is_untended: false,
             is_closed: false,
         };
-        let (make, crew, callers) = (Box::new(make), Mutex::new(crew), Mutex::default());
+        let (crew, callers) = (Mutex::new(crew), Mutex::default());
         Ok(Arc::new(Self { name, options, make, crew, callers, stirred: Notify::new() }))
     }
 
@@ -141,9 +159,9 @@ impl<T: Send + 'static> Pool<T> {
         Ok(Claim::Waiter(Waiter::new(self.clone(), number, receiver)))
     }
 
-    /// Makes an instance for a place that has none.
-    pub(super) fn make(&self) -> T {
-        (self.make)()
+    /// Makes an instance for a place that has none, if it is for the pool to make them.
+    pub(super) fn make(&self) -> Option<T> {
+        self.make.as_ref().map(|make| make())
     }
 
     /// Gives a place to who waits for longest, or lets its instance rest. Without an instance, the next call makes one.

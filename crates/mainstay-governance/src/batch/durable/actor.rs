@@ -11,6 +11,7 @@ use super::waiters::{Waiter, Waiters};
 use super::writing::{Desk, Outcome, Writing, blames_items, writer_of};
 use super::{DeadLetter, DurableQueue, DurableSettings, DurableStatus, DurableWriter, Numbered};
 use crate::batch::write_time::in_time;
+use crate::metric::QueueMetrics;
 use crate::owner::counter::Counter;
 use crate::owner::{Fence, Holder, Life, Opening};
 
@@ -56,6 +57,10 @@ pub struct DurableBatch<W: DurableWriter> {
     /// How long the reminder waits, as far as this activation has set it.
     looked_after: Duration,
     waiters: Waiters,
+    #[open(Ok(QueueMetrics::of(W::NAME)))]
+    metrics: QueueMetrics,
+    /// When the write that is under way has begun.
+    begun: Option<Instant>,
     ctx: Context,
 }
 
@@ -79,6 +84,7 @@ impl<W: DurableWriter> DurableBatch<W> {
         let book = &mut *self.book;
         book.next += count;
         book.bytes += bytes;
+        self.metrics.waiting.set(self.book.waiting());
         if was_empty && count > 0 {
             let DurableSettings { linger, look_after, .. } = self.settings;
             self.look_after(linger.max(look_after))?;
@@ -167,6 +173,7 @@ impl<W: DurableWriter> DurableBatch<W> {
             token: Arc::new(()),
         };
         self.under_way = Arc::downgrade(&writing.token);
+        self.begun = Some(Instant::now());
         self.ctx.then(writing.run(), Self::landed)
     }
 
@@ -201,6 +208,8 @@ impl<W: DurableWriter> DurableBatch<W> {
     /// A write has ended: what was written leaves the line, in the commit that keeps its mark.
     async fn landed(&mut self, outcome: Outcome<W>) -> Result<()> {
         let Outcome { result, items, bytes, token } = outcome;
+        let took = self.begun.take().map_or(Duration::ZERO, |begun| begun.elapsed());
+        self.metrics.written(items.len(), result.is_ok(), took);
         match result {
             Ok(mark) => {
                 *self.mark = Some(mark);
@@ -239,6 +248,7 @@ impl<W: DurableWriter> DurableBatch<W> {
         // Items that an earlier version of the writer has counted otherwise leave nothing behind.
         book.bytes = if book.waiting() == 0 { 0 } else { book.bytes.saturating_sub(bytes) };
         book.batches += u64::from(set_aside.is_none());
+        self.metrics.waiting.set(self.book.waiting());
         self.waiters.leave(self.book.first, set_aside);
         if self.book.waiting() == 0 {
             self.ctx.cancel_reminder(LOOK_AFTER)?;
@@ -303,6 +313,7 @@ impl<W: DurableWriter> Lifecycle for DurableBatch<W> {
             Error::invalid(format!("the lines of {} cannot be: {error}", W::NAME)).with_source(error)
         })?;
         self.window = self.settings.items_max;
+        self.metrics.waiting.set(self.book.waiting());
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use super::{DeadLetter, DurableStatus, DurableWriter};
 
 /// A line of items that are stored at once and written in batches: see the [module](super). The id is the key of what it
 /// writes to, a text.
-#[interface]
+#[interface(served_by = "DurableBatch::serve(builder, writer)")]
 pub trait DurableQueue<W: DurableWriter> {
     /// Takes an item; answered with its number when it is stored. Called by way of `idempotent(key)`, it is taken once for
     /// each key.

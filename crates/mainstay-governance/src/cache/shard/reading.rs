@@ -4,9 +4,10 @@ use mainstay::contract;
 use mainstay::prelude::*;
 use tokio::time::Instant;
 
-use super::{CacheShardActor, Loading, overloaded};
+use super::{CacheShardActor, Caller, Loading, overloaded};
 use crate::cache::entries::Found;
 use crate::cache::source::CacheSource;
+use crate::metric::Operation;
 
 /// How many loads one shard has under way; beyond, they wait.
 const LOADS_MAX: usize = 64;
@@ -27,9 +28,9 @@ impl<S: CacheSource> CacheShardActor<S> {
     }
 
     /// Loads a key, unless that is under way.
-    pub(super) fn load(&mut self, key: S::Key, caller: Option<Responder<Option<S::Value>>>) -> Result<()> {
+    pub(super) fn load(&mut self, key: S::Key, caller: Option<Caller<S::Value>>) -> Result<()> {
         if let Some(loading) = self.loading.get_mut(&key) {
-            loading.callers.retain(|caller| !caller.is_abandoned());
+            loading.callers.retain(|caller| !caller.is_gone());
             if loading.callers.len() >= CALLERS_PER_KEY_MAX {
                 return Err(overloaded(format!("{CALLERS_PER_KEY_MAX} callers wait for one key of {}", S::NAME)));
             }
@@ -43,6 +44,21 @@ impl<S: CacheSource> CacheShardActor<S> {
         let callers = caller.into_iter().collect();
         self.loading.insert(key, Loading { callers, is_superseded: false });
         self.begin_loads()
+    }
+
+    /// Loads a key in the background, unless that is under way or too many wait to be loaded: then it is loaded when it is
+    /// asked for again.
+    pub(super) fn revalidate(&mut self, key: S::Key) -> Result<()> {
+        if !self.has_room_to_load() || self.loading.contains_key(&key) {
+            return Ok(());
+        }
+        self.metrics.refreshes.increment(1);
+        self.load(key, None)
+    }
+
+    /// True if there is room for loads that nobody waits for.
+    pub(super) fn has_room_to_load(&self) -> bool {
+        self.queued.len() < LOADS_WAITING_MAX / 2
     }
 
     fn begin_loads(&mut self) -> Result<()> {
@@ -78,13 +94,21 @@ impl<S: CacheSource> CacheShardActor<S> {
                 self.keep(key, value.clone());
                 Ok(value)
             }
-            (false, Err(error)) => self.stale(&key, error),
+            (false, Err(error)) => {
+                self.metrics.failed(Operation::Load);
+                self.stale(&key, error, &loading.callers)
+            }
         };
         for caller in loading.callers {
-            caller.respond(match &answer {
-                Ok(value) => Ok(value.clone()),
-                Err(error) => Err(Error::new(error.kind(), error.to_string())),
-            });
+            match (caller, &answer) {
+                (Caller::Waits(responder), Ok(value)) => responder.respond(Ok(value.clone())),
+                (Caller::Waits(responder), Err(error)) => {
+                    responder.respond(Err(Error::new(error.kind(), error.to_string())));
+                }
+                (Caller::Preloads(number), answer) => {
+                    self.preloads.ended(number, answer.as_ref().map(Option::is_some));
+                }
+            }
         }
         self.begin_loads()
     }
@@ -101,13 +125,15 @@ impl<S: CacheSource> CacheShardActor<S> {
     }
 
     /// What is given if the source fails.
-    fn stale(&mut self, key: &S::Key, error: Error) -> Result<Option<S::Value>> {
+    fn stale(&mut self, key: &S::Key, error: Error, callers: &[Caller<S::Value>]) -> Result<Option<S::Value>> {
         let stale_for = self.provision.settings.stale_for.unwrap_or_default();
         match self.entries.get(key, Instant::now()) {
             // A refresh ahead that has failed.
             Found::Fresh(value) => Ok(value),
             Found::Stale(value, age) if age < stale_for => {
                 tracing::warn!(cache = S::NAME, ?key, ?error, ?age, "the source has failed: giving what is stale");
+                let waiting = callers.iter().filter(|caller| matches!(caller, Caller::Waits(_))).count();
+                self.metrics.stale.increment(waiting as u64);
                 Ok(value)
             }
             _ => Err(error),
@@ -125,10 +151,7 @@ impl<S: CacheSource> CacheShardActor<S> {
         self.entries.tidy(now, settings.stale_for.unwrap_or_default());
         let ahead = settings.refresh_ahead;
         for key in ahead.map_or_else(Vec::new, |ahead| self.entries.due(now, ahead)) {
-            // If too many wait already, it is loaded when it is asked for.
-            if self.queued.len() < LOADS_WAITING_MAX / 2 {
-                self.load(key, None)?;
-            }
+            self.revalidate(key)?;
         }
         Ok(())
     }

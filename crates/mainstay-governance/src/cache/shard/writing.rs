@@ -7,6 +7,7 @@ use mainstay::prelude::*;
 
 use super::{CacheShardActor, FLUSH, FLUSHES_WAITING_MAX, Storing, Write, overloaded};
 use crate::cache::source::CacheSource;
+use crate::metric::Operation;
 
 impl<S: CacheSource> CacheShardActor<S> {
     /// Buffers a write, and says as which version.
@@ -26,6 +27,7 @@ impl<S: CacheSource> CacheShardActor<S> {
         self.supersede(&key);
         self.entries.remove(&key);
         let version = self.buffer.put(self.ctx.state_mut(), key, value)?;
+        self.metrics.buffered.set(self.buffer.len() as u64);
         if self.buffer.len() >= self.provision.settings.batch_max {
             self.store()?;
         }
@@ -60,6 +62,9 @@ impl<S: CacheSource> CacheShardActor<S> {
     }
 
     async fn stored(&mut self, outcome: Result<()>) -> Result<()> {
+        if outcome.is_err() {
+            self.metrics.failed(Operation::Store);
+        }
         match (self.storing.take(), outcome) {
             (None, _) => {}
             (Some(Storing::Through(writes)), outcome) => self.stored_through(writes, outcome),
@@ -67,6 +72,7 @@ impl<S: CacheSource> CacheShardActor<S> {
                 for (key, value) in self.buffer.written(self.ctx.state_mut(), written)? {
                     self.keep(key, value);
                 }
+                self.metrics.buffered.set(self.buffer.len() as u64);
                 self.answer_flushing();
                 if self.buffer.is_empty() {
                     self.ctx.cancel_reminder(FLUSH)?;

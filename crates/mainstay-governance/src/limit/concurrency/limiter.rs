@@ -14,7 +14,9 @@ use super::actor::{ConcurrencyLimitingRef, SharesWanted};
 use super::desk::{Desk, too_many};
 use super::limiters::Limiters;
 use super::permit::Permit;
+use crate::metric::LimitMetrics;
 use crate::reach::Reach;
+use crate::unserved::unserved;
 
 /// How often a lease is renewed within its length, so that one renewal may be lost without consequence.
 const RENEWALS_PER_LEASE: u32 = 3;
@@ -38,6 +40,7 @@ pub(super) struct Shared {
     uses: AtomicUsize,
     /// Those of its node, where it is to be found until its keeper has ended.
     limiters: Weak<Limiters>,
+    metrics: LimitMetrics,
 }
 
 /// A limiter and its clones. The keeper ends after the last of them, when no permit is out.
@@ -80,7 +83,9 @@ impl ConcurrencyLimiter {
     /// As there.
     pub async fn open_with(node: &impl Reach, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
-        let actor: ConcurrencyLimitingRef = node.services().actor(name)?;
+        let served = node.services().actor(name);
+        let actor: ConcurrencyLimitingRef =
+            served.map_err(unserved(format_args!("concurrency limit `{name}`"), "limit", "limit::serve(builder)"))?;
         let LimiterSettings { waiting_max, lease, .. } = settings;
         if !(LEASE_MIN..=LEASE_MAX).contains(&lease) {
             return Err(Error::invalid(format!(
@@ -99,6 +104,7 @@ impl ConcurrencyLimiter {
                 bell: Notify::new(),
                 uses: AtomicUsize::new(0),
                 limiters: limiters.as_ref().map_or_else(Weak::new, Arc::downgrade),
+                metrics: LimitMetrics::of("concurrency", name, limiters.as_deref().map(Limiters::labels)),
             })
         };
         let (shared, in_use, is_new) = match &limiters {
@@ -133,6 +139,12 @@ impl ConcurrencyLimiter {
     /// # Errors
     /// As [`acquire`](ConcurrencyLimiter::acquire).
     pub async fn acquire_within(&self, permits: u64, time: Duration) -> Result<Permit> {
+        let acquired = self.acquire_uncounted(permits, time).await;
+        self.shared.metrics.count(permits, acquired.is_ok());
+        acquired
+    }
+
+    async fn acquire_uncounted(&self, permits: u64, time: Duration) -> Result<Permit> {
         let place = {
             let mut desk = self.shared.desk.lock();
             if permits > desk.limit {
@@ -146,6 +158,7 @@ impl ConcurrencyLimiter {
             desk.line.join_within(permits, self.settings.waiting_max)?
         };
         self.shared.bell.notify_one();
+        let _waiting = self.shared.metrics.wait();
         place.served(&self.shared.name, time).await
     }
 
@@ -159,6 +172,7 @@ impl ConcurrencyLimiter {
             desk.till.miss(wanted);
             self.shared.bell.notify_one();
         }
+        self.shared.metrics.count(permits, lease.is_some());
         lease.map(|lease| Permit::new(self.shared.clone(), permits, lease))
     }
 

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use super::limiter::Shared;
+use crate::metric::LimitLabels;
 
 /// The shares of one node, by the names of their limits: two that were opened by one name would be two processes to the actor,
 /// of which one is given what the other has not had the time to renew. [`serve`](crate::limit::serve) provides it.
 #[derive(Default)]
 pub(in super::super) struct Limiters {
     by_name: Mutex<BTreeMap<String, Arc<Shared>>>,
+    /// Of limits of either kind.
+    labels: LimitLabels,
 }
 
 impl fmt::Debug for Limiters {
@@ -20,6 +23,10 @@ impl fmt::Debug for Limiters {
 }
 
 impl Limiters {
+    pub(in super::super) fn labels(&self) -> &LimitLabels {
+        &self.labels
+    }
+
     /// The one of a name, which is made if there is none; how it is used from now on; and whether it is new.
     pub(super) fn one<U>(
         &self,

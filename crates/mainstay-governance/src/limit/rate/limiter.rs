@@ -7,12 +7,15 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::super::concurrency::Limiters;
 use super::super::{LEASE, LimiterSettings, check_name};
 use super::actor::RateLimitingRef;
 use super::bucket::Request;
 use super::pool::{Plan, Pool, too_many};
 use super::rate_limit::RateLimit;
+use crate::metric::LimitMetrics;
 use crate::reach::Reach;
+use crate::unserved::unserved;
 
 /// How long to wait after a call that has failed.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -33,6 +36,7 @@ struct Shared {
     settings: LimiterSettings,
     pool: Mutex<Pool>,
     bell: Arc<Notify>,
+    metrics: LimitMetrics,
 }
 
 impl fmt::Debug for RateLimiter {
@@ -58,8 +62,11 @@ impl RateLimiter {
     /// As there.
     pub async fn open_with(node: &impl Reach, name: &str, limit: RateLimit, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
-        let actor: RateLimitingRef = node.services().actor(name)?;
+        let served = node.services().actor(name);
+        let actor: RateLimitingRef =
+            served.map_err(unserved(format_args!("rate limit `{name}`"), "limit", "limit::serve(builder)"))?;
         let limit = actor.found(limit).await?;
+        let labels = node.services().provided::<Limiters>().ok();
         let pool = Pool::new(limit, settings.waiting_max, Instant::now());
         let holder = format!("{:032x}", rand::random::<u128>());
         let shared = Arc::new(Shared {
@@ -70,6 +77,7 @@ impl RateLimiter {
             settings,
             pool: Mutex::new(pool),
             bell: Arc::new(Notify::new()),
+            metrics: LimitMetrics::of("rate", name, labels.as_deref().map(Limiters::labels)),
         });
         tokio::spawn(keep(Arc::downgrade(&shared), shared.bell.clone()));
         Ok(Self { shared })
@@ -90,6 +98,12 @@ impl RateLimiter {
     /// # Errors
     /// As [`acquire`](RateLimiter::acquire).
     pub async fn acquire_within(&self, permits: u64, time: Duration) -> Result<()> {
+        let acquired = self.acquire_uncounted(permits, time).await;
+        self.shared.metrics.count(permits, acquired.is_ok());
+        acquired
+    }
+
+    async fn acquire_uncounted(&self, permits: u64, time: Duration) -> Result<()> {
         let now = Instant::now();
         let place = {
             let mut pool = self.shared.pool.lock();
@@ -105,6 +119,7 @@ impl RateLimiter {
             pool.line.join(permits)?
         };
         self.shared.bell.notify_one();
+        let _waiting = self.shared.metrics.wait();
         place.served(&self.shared.name, time).await
     }
 
@@ -118,6 +133,7 @@ impl RateLimiter {
             pool.miss(wanted);
         }
         drop(pool);
+        self.shared.metrics.count(permits, is_taken);
         self.shared.bell.notify_one();
         is_taken
     }

@@ -59,7 +59,7 @@ fn poll(taking: &mut Taking) -> Poll<Result<Place<Counted>>> {
 fn take(pool: &Arc<Pool<Counted>>) -> (Place<Counted>, usize) {
     let Poll::Ready(place) = poll(&mut taking(pool)) else { panic!("no place is free") };
     let mut place = place.unwrap();
-    let number = place.begin().number;
+    let number = place.begin().unwrap().number;
     (place, number)
 }
 
@@ -137,7 +137,7 @@ async fn who_waits_is_served_in_the_order_of_arrival_and_is_not_overtaken() {
         }
         let Poll::Ready(Ok(next)) = poll(&mut waiting.remove(0)) else { panic!("it was its turn") };
         place = next;
-        assert_eq!(place.begin().number, 0);
+        assert_eq!(place.begin().unwrap().number, 0);
     }
 }
 
@@ -164,7 +164,7 @@ async fn an_instance_that_a_call_did_not_finish_with_is_lost_and_its_place_is_no
     drop(place);
     assert_eq!(alive.load(Ordering::SeqCst), 0);
     let Poll::Ready(Ok(mut place)) = poll(&mut waiting) else { panic!("the place is free") };
-    assert_eq!(place.begin().number, 1, "a new one");
+    assert_eq!(place.begin().unwrap().number, 1, "a new one");
     drop(place);
     assert_eq!((headcount(&pool), alive.load(Ordering::SeqCst)), ((0, 0, 0), 0));
     drop(poll(&mut taking(&pool)));
@@ -180,7 +180,7 @@ async fn a_place_that_comes_when_its_caller_has_gone_goes_to_the_next() {
     place.end();
     drop(first);
     let Poll::Ready(Ok(mut place)) = poll(&mut second) else { panic!("the place is free") };
-    assert_eq!(place.begin().number, 0);
+    assert_eq!(place.begin().unwrap().number, 0);
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn no_instance_has_two_calls_at_once_while_callers_come_and_go() {
                 if (caller + round) % 5 == 0 {
                     continue;
                 }
-                let instance = place.begin();
+                let instance = place.begin().unwrap();
                 assert_eq!(instance.0.fetch_add(1, Ordering::SeqCst), 0);
                 yield_now().await;
                 assert_eq!(instance.0.fetch_sub(1, Ordering::SeqCst), 1);

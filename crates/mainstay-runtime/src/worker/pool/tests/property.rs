@@ -76,7 +76,7 @@ impl Run {
     }
 
     fn begin(&mut self, mut place: Place<Counted>) {
-        let number = place.begin().number;
+        let number = place.begin().unwrap().number;
         self.working.push((place, number));
     }
 
