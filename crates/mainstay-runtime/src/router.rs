@@ -213,3 +213,9 @@ impl Services {
         Ok(P::from_caller(Caller::new(self.router.clone(), address, actor)))
     }
 }
+
+impl AsRef<Services> for Services {
+    fn as_ref(&self) -> &Services {
+        self
+    }
+}

@@ -97,7 +97,7 @@ async fn make<T: Actor>(held: &mut Held<'_, T>, site: &Arc<Site>) -> Result<Opti
         let result = result.and_then(|()| actor.seal(&mut Seal { site, writes: &mut writes }));
         if let Err(error) = result {
             gate::release(site, outputs, || Err(turn_failed(site)));
-            return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")).with_source(error));
+            return Err(error.about(format_args!("{site} cannot be activated")));
         }
         watching.watch.succeed();
         drop(watching);
