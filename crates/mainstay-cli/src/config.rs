@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use mainstay::node::{Settings, recorded_services};
-use mainstay::{Error, ErrorKind, Result};
+use mainstay::{ErrorKind, OrError as _, Result};
 
 /// Which tool knows what; the end of each help.
 const WHO_KNOWS_WHAT: &str = "\
@@ -99,8 +99,7 @@ impl Place {
             settings = settings.with_data_dir(folder);
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
-        let runtime =
-            runtime.map_err(|error| Error::fatal(format!("cannot start threads: {error}")).with_source(error))?;
+        let runtime = runtime.or_error(ErrorKind::Fatal, "cannot start threads: allow this user more of them")?;
         let folder = settings.data_dir().display().to_string();
         match runtime.block_on(recorded_services(settings.data_dir(), settings.host_options())) {
             Ok(Some(records)) => Ok((settings.with_records(&records), None)),
@@ -117,7 +116,7 @@ impl Place {
 fn print(text: &str) -> Result<()> {
     match std::io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Error::fatal(format!("cannot print: {error}")).with_source(error))
+            Err(error).or_error(ErrorKind::Fatal, "cannot print to standard output")
         }
         _ => Ok(()),
     }

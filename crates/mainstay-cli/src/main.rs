@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         Command::Config(command) => command.run(),
     };
     outcome.unwrap_or_else(|error| {
-        eprintln!("{error}");
+        eprintln!("{}", error.report());
         ExitCode::FAILURE
     })
 }

@@ -119,6 +119,26 @@ fn mistakes_are_said_and_fail() {
 }
 
 #[test]
+fn a_configuration_that_no_node_can_start_with_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a_file"), "x").unwrap();
+    for (file, expected) in [
+        (
+            "data_dir = \"a_file\"",
+            "data_dir a_file is a file, or below one, and a node needs a folder: set data_dir to",
+        ),
+        ("data_dir = \"a_file/below\"", "data_dir a_file/below is a file, or below one"),
+        ("[defaults]\nidle_timeout = \"1min\"\nidle_scan = \"2min\"", "idle_scan is 120s and idle_timeout is 60s"),
+    ] {
+        std::fs::write(folder.path().join("mainstay.toml"), file).unwrap();
+        let output = mainstay(folder.path(), &["config", "check"]);
+        assert_eq!(output.status.code(), Some(1), "{file}");
+        assert!(complaint(&output).contains(expected), "{file}: {}", complaint(&output));
+        assert_eq!(out(&output), "", "{file}");
+    }
+}
+
+#[test]
 fn the_help_has_examples_and_says_who_knows_what() {
     let folder = tempfile::tempdir().unwrap();
     let output = mainstay(folder.path(), &["config", "print", "--help"]);

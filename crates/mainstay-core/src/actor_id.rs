@@ -101,6 +101,31 @@ impl From<i64> for ActorId {
     }
 }
 
+impl From<i32> for ActorId {
+    fn from(number: i32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<u32> for ActorId {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+/// The upper half of all `u64` is no number of an actor, which is an `i64` and its place among the partitions.
+impl TryFrom<u64> for ActorId {
+    type Error = Error;
+
+    fn try_from(number: u64) -> Result<Self> {
+        number.try_into().map(Self::Number).map_err(|_| {
+            Error::invalid(format!(
+                "actor id {number} is above i64::MAX: use `number.cast_signed()` if every number may be one, or a text"
+            ))
+        })
+    }
+}
+
 impl From<Uuid> for ActorId {
     fn from(uuid: Uuid) -> Self {
         Self::Uuid(uuid)
@@ -175,6 +200,17 @@ mod tests {
         let error = ActorId::from("x".repeat(ACTOR_ID_BYTES_MAX + 1)).check().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TooLarge);
         assert!(error.to_string().contains("ACTOR_ID_BYTES_MAX"));
+    }
+
+    #[test]
+    fn every_number_that_fits_is_the_same_id() {
+        assert_eq!(ActorId::from(7_i32), ActorId::from(7_i64));
+        assert_eq!(ActorId::from(u32::MAX), ActorId::from(4_294_967_295_i64));
+        assert_eq!(ActorId::from(i32::MIN), ActorId::from(-2_147_483_648_i64));
+        assert_eq!(ActorId::try_from(i64::MAX.cast_unsigned()).unwrap(), ActorId::from(i64::MAX));
+        let error = ActorId::try_from(1_u64 << 63).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Invalid);
+        assert!(error.to_string().contains("9223372036854775808") && error.to_string().contains("cast_signed"));
     }
 
     #[test]

@@ -3,7 +3,14 @@ use std::fmt;
 
 use crate::id::NodeId;
 
+mod or_error;
 mod travel;
+
+pub use or_error::OrError;
+
+/// What can be done about damaged data of a node, for the end of a message.
+pub const RESTORE: &str =
+    "restore a copy of the whole data folder, or start with an empty one, which has nothing of what was stored";
 
 /// The result of everything that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -84,6 +91,27 @@ impl Error {
         self
     }
 
+    /// The same error with what it happened to before its message. For who passes an error on and knows more; its cause, if
+    /// it has one, stays its cause.
+    ///
+    /// ```
+    /// use mainstay_core::Error;
+    ///
+    /// let error = Error::invalid("7 is odd: give an even number").about("seat 12");
+    /// assert_eq!(error.to_string(), "seat 12: 7 is odd: give an even number");
+    /// ```
+    #[must_use]
+    pub fn about(mut self, what: impl fmt::Display) -> Self {
+        self.account.message = format!("{what}: {}", self.account.message);
+        self
+    }
+
+    /// The message and all causes behind it on one line, for who shows an error to a person and does not look at
+    /// [`source`](StdError::source).
+    pub fn report(&self) -> impl fmt::Display + '_ {
+        Report(self)
+    }
+
     /// Bad input.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
@@ -121,8 +149,17 @@ impl fmt::Display for Error {
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.account.kind, self.account.message)?;
-        let mut cause = self.source();
+        write!(f, "{:?}: {}", self.account.kind, self.report())
+    }
+}
+
+/// An error with its causes.
+struct Report<'e>(&'e Error);
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.account.message)?;
+        let mut cause = self.0.source();
         while let Some(error) = cause {
             write!(f, ": {error}")?;
             cause = error.source();
@@ -149,6 +186,11 @@ mod tests {
         assert_eq!(format!("{error:?}"), "Fatal: node log has stopped: reopen it: checksum of segment 3 is wrong");
         assert_eq!(error.source().unwrap().to_string(), "checksum of segment 3 is wrong");
         assert!(error.source().unwrap().source().is_none());
+        assert_eq!(error.report().to_string(), "node log has stopped: reopen it: checksum of segment 3 is wrong");
+        let error = error.about("set 7");
+        assert_eq!(error.to_string(), "set 7: node log has stopped: reopen it");
+        assert_eq!(error.kind(), ErrorKind::Fatal);
+        assert_eq!(error.source().unwrap().to_string(), "checksum of segment 3 is wrong");
         let from_text = Error::invalid("bad").with_source("a plain text");
         assert_eq!(format!("{from_text:?}"), "Invalid: bad: a plain text");
     }

@@ -19,5 +19,5 @@ pub mod time;
 pub mod timings;
 
 pub use actor_id::{ACTOR_ID_BYTES_MAX, ActorId};
-pub use error::{Error, ErrorKind, Result};
+pub use error::{Error, ErrorKind, OrError, RESTORE, Result};
 pub use id::{ClusterId, Epoch, Level, NodeId, PartitionId, ReplicaId, SequenceNumber, SetId};

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mainstay_core::task::Home;
@@ -42,6 +42,8 @@ pub struct NodeBuilder {
     steps: Vec<Step>,
     config_file: Option<PathBuf>,
     isolated: bool,
+    /// How often metrics are handed to the recorder without being asked for.
+    publish_interval: Option<Duration>,
 }
 
 /// A type to be served.
@@ -64,6 +66,7 @@ impl NodeBuilder {
             steps: Vec::new(),
             config_file: None,
             isolated: false,
+            publish_interval: Some(admin::PUBLISH_INTERVAL),
         }
     }
 
@@ -171,6 +174,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Hands metrics to the recorder only when told to: nothing wakes up for it.
+    #[cfg(feature = "testkit")]
+    pub(crate) fn publish_on_demand(mut self) -> Self {
+        self.publish_interval = None;
+        self
+    }
+
     /// The effective settings, each with where it comes from; nothing is started.
     ///
     /// # Errors
@@ -191,7 +201,7 @@ impl NodeBuilder {
         let mut out = std::io::stdout().lock();
         write!(out, "{settings}")
             .and_then(|()| out.flush())
-            .map_err(|error| Error::fatal(format!("cannot print the settings: {error}")).with_source(error))
+            .map_err(|error| Error::fatal("cannot print the settings to standard output").with_source(error))
     }
 
     /// Starts the node. When this returns, its services can be called: a call waits until its partition is open.
@@ -230,13 +240,12 @@ impl NodeBuilder {
         };
         let options = settings.host_options().clone();
         let node = options.node;
-        let transport = InProcessNetwork::new().endpoint(node);
-        let host = Host::open(self.disk, settings.data_dir(), options, transport).await?;
+        let host = open_host(self.disk, settings.data_dir(), options).await?;
         let guard = KillOnDrop(Some(host.clone()));
         match assemble(&host, node, services, &workers, self.provisions, &settings).await {
             Ok(directory) => {
                 guard.disarm();
-                let started = Node::new(host, directory, settings, self.farewells);
+                let started = Node::new(host, directory, settings, self.farewells, self.publish_interval);
                 listener.map_or(Ok(()), |listener| started.serve_admin(listener))?;
                 let (data_dir, admin) = (started.settings().data_dir().display(), started.admin_address());
                 tracing::info!(%node, %data_dir, admin = admin.map(tracing::field::display), "the node has started");
@@ -253,6 +262,13 @@ impl NodeBuilder {
         self.steps.push(Step::Node { keys, change: Box::new(change) });
         self
     }
+}
+
+/// Opens a data folder. What is wrong with it is told by the name of the setting.
+pub(crate) async fn open_host(disk: Arc<dyn Disk>, folder: &Path, options: HostOptions) -> Result<Host> {
+    let transport = InProcessNetwork::new().endpoint(options.node);
+    let opened = Host::open(disk, folder, options, transport).await;
+    opened.map_err(|error| error.about(format_args!("data_dir {}", folder.display())))
 }
 
 fn declared(services: &[Offer]) -> Knowledge {

@@ -11,6 +11,7 @@ mod node;
 mod recorded;
 mod registry;
 pub mod settings;
+mod signal;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 

@@ -3,6 +3,7 @@ use std::sync::{Arc, OnceLock};
 
 use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::task::{Gone, Home, Scope};
+use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, Result};
 use mainstay_replica::{Health, Host, Replica};
 use mainstay_runtime::{Actor, Actors, Directory, Proxy, Services, SharedInterface};
@@ -14,6 +15,7 @@ use crate::admin::{Admin, Publisher, keep_publishing};
 use crate::builder::NodeBuilder;
 use crate::farewell::Farewells;
 use crate::settings::Settings;
+use crate::signal::Signals;
 
 /// A process that takes part in the system, with one data folder. Cheap to clone.
 ///
@@ -48,7 +50,14 @@ impl Node {
         NodeBuilder::new()
     }
 
-    pub(crate) fn new(host: Host, directory: Arc<Directory>, settings: Settings, farewells: Farewells) -> Self {
+    /// `publish_interval` is how often metrics are handed to the recorder without being asked for; `None` for never.
+    pub(crate) fn new(
+        host: Host,
+        directory: Arc<Directory>,
+        settings: Settings,
+        farewells: Farewells,
+        publish_interval: Option<Duration>,
+    ) -> Self {
         let services = directory.services(directory.clone());
         let host = Mutex::new(Some(host));
         let inner = Arc::new(Inner {
@@ -65,7 +74,9 @@ impl Node {
         });
         // The recorder is there by now, and so it is measured from the start.
         inner.directory.publish_metrics();
-        drop(inner.tasks.spawn(keep_publishing(Arc::downgrade(&inner))));
+        if let Some(interval) = publish_interval {
+            drop(inner.tasks.spawn(keep_publishing(Arc::downgrade(&inner), interval)));
+        }
         Self { inner }
     }
 
@@ -196,6 +207,45 @@ impl Node {
         }
     }
 
+    /// Serves until the process is told to end, and then [stops](Node::stop) in order: by SIGINT (Ctrl-C) or SIGTERM, on Windows
+    /// by Ctrl-C, Ctrl-Break, or when the console is closed or the system shuts down. It also returns when the node is stopped
+    /// by other code.
+    ///
+    /// A second signal ends the process at once, as it would have without this, with the exit code that shells use for it
+    /// (130 for SIGINT, 143 for SIGTERM). What was acknowledged is durable by its level either way.
+    ///
+    /// ```no_run
+    /// # use mainstay_node::Node;
+    /// # async fn run() -> mainstay_core::Result<()> {
+    /// let node = Node::builder().start().await?;
+    /// node.run_until_signal().await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid` where signals cannot be listened to, because the runtime was built without `enable_io` or `enable_all`;
+    /// the node runs on then.
+    pub async fn run_until_signal(&self) -> Result<()> {
+        let mut signals = Signals::listen()?;
+        tokio::select! {
+            signal = signals.next() => tracing::info!(%signal, "the process was told to end"),
+            () = self.inner.directory.stopping() => {}
+        }
+        tokio::select! {
+            () = self.stop() => Ok(()),
+            signal = signals.next() => {
+                tracing::error!(%signal, "the process was told to end once more, and ends where it stands");
+                signal.end_process()
+            }
+        }
+    }
+
+    /// Hands what was counted to the recorder of the process.
+    #[cfg(feature = "testkit")]
+    pub(crate) fn publish_metrics(&self) {
+        crate::admin::publish(&self.inner);
+    }
+
     /// Ends where it stands, as in a crash, and waits until nothing of it is left.
     #[cfg(feature = "testkit")]
     pub(crate) async fn kill(&self) {
@@ -206,6 +256,13 @@ impl Node {
             host.replicas().for_each(Replica::kill);
             host.stop().await;
         }
+    }
+}
+
+/// So that `CounterRef::of(&node, id)` makes a proxy.
+impl AsRef<Services> for Node {
+    fn as_ref(&self) -> &Services {
+        self.services()
     }
 }
 

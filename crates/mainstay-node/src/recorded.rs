@@ -1,11 +1,12 @@
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use mainstay_core::{Level, Result};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork};
+use mainstay_core::{Error, Level, Result};
+use mainstay_replica::HostOptions;
 use mainstay_store::disk::{Disk as _, RealDisk};
 
-use crate::builder::primary;
+use crate::builder::{open_host, primary};
 use crate::registry::{REGISTRY_PARTITION, RecordedService, Registry};
 
 /// The file without which a folder holds no data of ours.
@@ -18,12 +19,15 @@ const IDENTITY_FILE: &str = "identity";
 /// `Conflict` if a node is using the folder, and whatever keeps one from starting.
 pub async fn recorded_services(folder: &Path, options: &HostOptions) -> Result<Option<Vec<RecordedService>>> {
     let disk = RealDisk;
-    let is_data = disk.list(folder).is_ok_and(|names| names.iter().any(|name| name == IDENTITY_FILE));
-    if !is_data {
+    let names = match disk.list(folder) {
+        Ok(names) => names,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(unusable(folder, error)),
+    };
+    if !names.iter().any(|name| name == IDENTITY_FILE) {
         return Ok(None);
     }
-    let transport = InProcessNetwork::new().endpoint(options.node);
-    let host = Host::open(Arc::new(disk), folder, options.clone(), transport).await?;
+    let host = open_host(Arc::new(disk), folder, options.clone()).await?;
     let partition = host.partition(Level::Persisted, REGISTRY_PARTITION);
     let services = match primary(&partition).await {
         Ok(()) => Registry::new(partition).services(),
@@ -31,4 +35,21 @@ pub async fn recorded_services(folder: &Path, options: &HostOptions) -> Result<O
     };
     host.stop().await;
     services.map(Some)
+}
+
+/// What is told of a data folder that cannot even be listed, by the name of the setting.
+fn unusable(folder: &Path, error: io::Error) -> Error {
+    let folder = folder.display();
+    let text = match error.kind() {
+        io::ErrorKind::NotADirectory => {
+            format!(
+                "data_dir {folder} is a file, or below one, and a node needs a folder: set data_dir to another path"
+            )
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("data_dir {folder} may not be read by this user: allow it, or set data_dir to another path")
+        }
+        _ => format!("data_dir {folder} cannot be read: check the disk, or set data_dir to another path"),
+    };
+    Error::invalid(text).with_source(error)
 }

@@ -1,5 +1,5 @@
 use mainstay_core::partitioning::Partitioning;
-use mainstay_core::{Error, ErrorKind, Level, PartitionId, Result, contract};
+use mainstay_core::{Error, ErrorKind, Level, PartitionId, RESTORE, Result, contract};
 use mainstay_replica::{Partition, Snapshot};
 use mainstay_store::state::{KeyRange, Order};
 use serde::{Deserialize, Serialize};
@@ -154,7 +154,7 @@ impl ServiceRecord {
         }
         if self.partitions.len() != self.partitioning.count() as usize {
             return Err(Error::corrupt(format!(
-                "the record of service {name} has {} partitions instead of {}: restore the data folder from a backup",
+                "the record of service {name} has {} partitions instead of {}: {RESTORE}",
                 self.partitions.len(),
                 self.partitioning.count()
             )));
@@ -200,15 +200,16 @@ fn versioned(record: &impl Serialize) -> Result<Vec<u8>> {
 
 fn read<T: serde::de::DeserializeOwned>(bytes: &[u8], what: &str) -> Result<T> {
     match bytes.split_first() {
-        Some((&VERSION, record)) => contract::decode(record)
-            .map_err(|error| Error::corrupt(format!("the registry's record of {what} is damaged")).with_source(error)),
+        Some((&VERSION, record)) => contract::decode(record).map_err(|error| {
+            Error::corrupt(format!("the registry's record of {what} is damaged: {RESTORE}")).with_source(error)
+        }),
         Some((version, _)) => Err(Error::new(
             ErrorKind::UnknownVersion,
             format!(
                 "the registry's record of {what} has version {version}, and this build reads {VERSION}: use a newer one"
             ),
         )),
-        None => Err(Error::corrupt(format!("the registry's record of {what} is empty"))),
+        None => Err(Error::corrupt(format!("the registry's record of {what} is empty: {RESTORE}"))),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mainstay_core::time::{self, Duration, WallTime};
 use mainstay_core::{Error, Result};
-use mainstay_runtime::CommitFaults;
+use mainstay_runtime::{CommitFault, CommitFaults, Services};
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::log::{Driver, SyncDelay};
 
@@ -18,6 +18,9 @@ const SEED: u64 = 1;
 
 /// A node in the process of a test, on a disk in memory and in virtual time: reminders and idle collection run without
 /// waiting. It can be restarted, killed without warning, and made to fail its next commit.
+///
+/// Time goes from one thing that is due to the next, and nothing of the node wakes up in between: [`advance`](TestNode::advance)
+/// takes as long as what happens in that time, and a year in which nothing is due takes no time worth mentioning.
 ///
 /// It is a [`Node`] otherwise, which it dereferences to. It runs on tokio's runtime of one thread, whose clock it pauses:
 /// `#[tokio::test]` is one.
@@ -31,6 +34,13 @@ pub struct TestNode {
 impl fmt::Debug for TestNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TestNode").field("node", &self.node).finish_non_exhaustive()
+    }
+}
+
+/// So that `CounterRef::of(&node, id)` makes a proxy.
+impl AsRef<Services> for TestNode {
+    fn as_ref(&self) -> &Services {
+        self.node.services()
     }
 }
 
@@ -49,6 +59,8 @@ impl TestNode {
     /// As [`NodeBuilder::start`]; `Invalid` on a runtime of several threads, whose clock cannot be paused.
     pub async fn start(set_up: impl Fn(NodeBuilder) -> NodeBuilder + Send + Sync + 'static) -> Result<Self> {
         pause_clock().await?;
+        // From here on this thread has a wall clock of its own, which tells when it is set and so need not be looked at.
+        time::start_thread_wall(time::wall());
         let (set_up, disk, faults) = (Box::new(set_up), SimDisk::new(SEED), Arc::new(CommitFaults::default()));
         let node = boot(&*set_up, &disk, &faults).await?;
         Ok(Self { set_up, disk, faults, node })
@@ -83,19 +95,30 @@ impl TestNode {
         self.boot().await
     }
 
-    /// Makes the next commit of an actor fail, as on a full disk: nothing of it happens, and its caller is told.
+    /// Makes the next commit fail, of an actor's turn or of a service's transaction, as on a full disk: nothing of it happens, and
+    /// its caller is told.
     pub fn fail_next_commit(&self) {
         self.fail_next_commits(1);
     }
 
-    /// Makes the next commits of actors fail, this many.
+    /// Makes the next commits of actors and services fail, this many. It replaces what was said before; zero takes it back.
     pub fn fail_next_commits(&self, commits: u32) {
-        self.faults.fail_next(commits);
+        self.faults.fail_next(CommitFault::Refused, commits);
     }
 
-    /// Lets time pass. Whatever is due meanwhile happens, in its order.
+    /// Makes the next commit of an actor or service fail in a certain way, such as with an unknown outcome. As when a commit
+    /// is lost in a failover, the partition is opened anew then, from what is stored.
+    pub fn fail_next_commit_with(&self, fault: CommitFault) {
+        self.faults.fail_next(fault, 1);
+    }
+
+    /// Lets time pass. Whatever is due meanwhile happens, in its order and at its time: timers, reminders, the deactivation of
+    /// idle actors, the removal of what has expired.
+    ///
+    /// Metrics are handed to the recorder of the process at its end, and not every second.
     pub async fn advance(&self, time: Duration) {
         time::sleep(time).await;
+        self.node.publish_metrics();
     }
 
     /// Sets the wall clock, forward or back, and no other: it shows this time now, and goes on from there. It is what reminders
@@ -133,7 +156,7 @@ async fn boot(
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;
     });
-    set_up(builder).actor_options(|options| options.faults = Some(faults.clone())).start().await
+    set_up(builder).actor_options(|options| options.faults = Some(faults.clone())).publish_on_demand().start().await
 }
 
 /// Pauses tokio's clock, unless it is.

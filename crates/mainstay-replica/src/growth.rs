@@ -16,6 +16,9 @@ pub(crate) struct Growth {
     unsaved: AtomicU64,
     due: AtomicBool,
     wake: Notify,
+    /// Whether something is to be told that anything was applied.
+    awaits_first: AtomicBool,
+    first: Notify,
     saved: Notify,
     logged: Mutex<Logged>,
     announced: Mutex<Option<Mark>>,
@@ -41,6 +44,8 @@ impl Growth {
             unsaved: AtomicU64::new(0),
             due: AtomicBool::new(false),
             wake: Notify::new(),
+            awaits_first: AtomicBool::new(false),
+            first: Notify::new(),
             saved: Notify::new(),
             logged: Mutex::default(),
             announced: Mutex::default(),
@@ -64,6 +69,20 @@ impl Growth {
         if unsaved >= self.checkpoint_bytes && !self.due.swap(true, Ordering::Relaxed) {
             self.wake.notify_one();
         }
+        if self.awaits_first.load(Ordering::SeqCst) {
+            self.first.notify_one();
+        }
+    }
+
+    /// Waits until something is applied that no checkpoint has: as long as `is_saved` says that there is nothing, only
+    /// [`applied`](Self::applied) ends the wait, so that an idle set costs no wake-up.
+    pub(crate) async fn anything_unsaved(&self, is_saved: impl Fn() -> bool) {
+        self.awaits_first.store(true, Ordering::SeqCst);
+        // Looked at after that: what is applied from now on notifies, and what was applied before is seen.
+        while is_saved() {
+            self.first.notified().await;
+        }
+        self.awaits_first.store(false, Ordering::SeqCst);
     }
 
     /// The bytes that the next crash would have to replay from the log.

@@ -1,9 +1,12 @@
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mainstay_core::{ClusterId, Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId, random};
+use mainstay_core::{
+    ClusterId, Error, ErrorKind, Level, NodeId, PartitionId, RESTORE, ReplicaId, Result, SetId, random,
+};
 use mainstay_store::disk::{Disk, OpenMode};
 use mainstay_store::log::{LogActivity, LogHealth, LogOptions, MemoryLog, NodeLog, SegmentLog};
 use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore};
@@ -24,6 +27,9 @@ use crate::transport::Transport;
 /// How many replica sets a level has unless told otherwise: few enough that idle costs nearly nothing and logs batch well,
 /// enough to spread over cores and nodes.
 pub const SETS_PER_LEVEL: u16 = 8;
+
+/// How many bytes a state file takes at most when it is new.
+const STATE_FILE_BYTES: u64 = (1 << 20) + (64 << 10);
 
 /// How the names of state files end.
 const STATE_SUFFIX: &str = ".redb";
@@ -93,7 +99,28 @@ impl HostOptions {
                 self.log.batch_bytes_max
             )));
         }
+        let LogOptions { segment_bytes, log_bytes_max, .. } = self.log;
+        if log_bytes_max < segment_bytes.saturating_mul(2) {
+            return Err(Error::invalid(format!(
+                "log.segment_bytes is {segment_bytes} and log.bytes_max is {log_bytes_max}, which is less than the two segments that \
+                 are reserved at all times: give log.bytes_max at least {}, or smaller segments",
+                segment_bytes.saturating_mul(2)
+            )));
+        }
+        let kept = self.replica.checkpoint.log_keep_bytes;
+        if kept > log_bytes_max {
+            return Err(Error::invalid(format!(
+                "checkpoint.log_keep_bytes is {kept} and log.bytes_max is {log_bytes_max}, so that the log of one set alone would be \
+                 too long: give log.bytes_max at least as much, or keep less"
+            )));
+        }
         Ok(())
+    }
+
+    /// About how many bytes of the disk a new data folder takes: the first two segments of the log, and a file for each
+    /// persisted set.
+    pub fn first_start_bytes(&self) -> u64 {
+        self.log.first_start_bytes().saturating_add(u64::from(self.sets_per_level) * STATE_FILE_BYTES)
     }
 }
 
@@ -113,6 +140,7 @@ impl Host {
         let sets = options.sets_per_level;
         let state_folder = folder.join("state");
         let folder_lock = lock_folder(&*disk, folder).await?;
+        check_room(&*disk, folder, &options)?;
         let wanted = Wanted { cluster: options.cluster, node: options.node, sets_per_level: sets };
         let mut identity = HostIdentity::open(wanted, &*disk, folder)?;
         let node_log = Arc::new(open_log(disk.clone(), folder, identity.has_log, &options)?);
@@ -246,6 +274,29 @@ impl Host {
     }
 }
 
+/// Refuses to begin a data folder for which the disk has no room: it would be left half made.
+fn check_room(disk: &dyn Disk, folder: &Path, options: &HostOptions) -> Result<()> {
+    if HostIdentity::is_there(disk, folder)? {
+        return Ok(());
+    }
+    // A disk that does not say how much room it has is tried.
+    let Ok(space) = disk.space(folder) else { return Ok(()) };
+    let needed = options.first_start_bytes();
+    if space.free_bytes >= needed {
+        return Ok(());
+    }
+    Err(Error::new(
+        ErrorKind::StorageFull,
+        format!(
+            "the disk of {} has {} MiB left, and a new data folder takes {} MiB (beside what log.reserve_bytes keeps back): make room, \
+             or choose a folder on another disk",
+            folder.display(),
+            space.free_bytes >> 20,
+            needed.div_ceil(1 << 20)
+        ),
+    ))
+}
+
 /// Opens the node log, and creates it only where there was none yet and is no state: the log is there, durably, before the
 /// first state is.
 fn open_log(disk: Arc<dyn Disk>, folder: &Path, had_log: bool, options: &HostOptions) -> Result<SegmentLog> {
@@ -260,8 +311,7 @@ fn open_log(disk: Arc<dyn Disk>, folder: &Path, had_log: bool, options: &HostOpt
     SegmentLog::open(disk, &log_folder, LogOptions { mode, ..options.log.clone() }).map_err(|error| match error.kind() {
         ErrorKind::NotFound if must_exist => Error::corrupt(format!(
             "{} is the data folder of a node that has run, but its log {} is gone, and with it all that was committed since \
-             the last checkpoints and whom this node has voted for; restore the log or a copy of the whole data folder, or \
-             empty the whole folder and join again",
+             the last checkpoints and whom this node has voted for; {RESTORE}",
             folder.display(),
             log_folder.display()
         )),
@@ -298,11 +348,92 @@ fn open_store(
     Ok(Arc::new(store))
 }
 
-pub(crate) fn folder_error(path: &Path, error: std::io::Error) -> Error {
-    let kind = match error.kind() {
-        std::io::ErrorKind::StorageFull => ErrorKind::StorageFull,
-        std::io::ErrorKind::WouldBlock => ErrorKind::Conflict,
-        _ => ErrorKind::Fatal,
+/// What is told when something of a data folder cannot be used.
+pub(crate) fn folder_error(path: &Path, error: io::Error) -> Error {
+    use io::ErrorKind::{
+        AlreadyExists, InvalidFilename, InvalidInput, NotADirectory, NotFound, PermissionDenied, QuotaExceeded,
+        ReadOnlyFilesystem, WouldBlock,
     };
-    Error::new(kind, format!("cannot use {}: {error}", path.display())).with_source(error)
+    let (kind, remedy) = match error.kind() {
+        io::ErrorKind::StorageFull | QuotaExceeded => {
+            (ErrorKind::StorageFull, "the disk is full; make room, or choose a folder on another disk")
+        }
+        WouldBlock => (ErrorKind::Conflict, "another process uses it; stop that, or choose another folder"),
+        PermissionDenied => (
+            ErrorKind::Invalid,
+            "permission denied; let the user of this process read and write it, or choose another folder",
+        ),
+        ReadOnlyFilesystem => {
+            (ErrorKind::Invalid, "the file system is read-only; mount it for writing, or choose another folder")
+        }
+        AlreadyExists | NotADirectory => {
+            (ErrorKind::Invalid, "it, or something on the way to it, is a file and no folder; choose another folder")
+        }
+        NotFound | InvalidInput | InvalidFilename => {
+            (ErrorKind::Invalid, "there can be no such folder; choose another one")
+        }
+        _ => (ErrorKind::Fatal, "check the disk"),
+    };
+    Error::new(kind, format!("cannot use {}: {remedy}", path.display())).with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use mainstay_store::disk::sim::SimDisk;
+
+    use super::*;
+    use crate::InProcessNetwork;
+
+    fn options() -> HostOptions {
+        let mut options = HostOptions::new(NodeId(1));
+        options.log.driver =
+            mainstay_store::log::Driver::Task { sync_delay: mainstay_store::log::SyncDelay::default() };
+        options
+    }
+
+    async fn open(disk: &SimDisk) -> Result<Host> {
+        let transport = InProcessNetwork::new().endpoint(NodeId(1));
+        Host::open(Arc::new(disk.clone()), Path::new("/data"), options(), transport).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_new_folder_takes_what_it_says_and_a_disk_without_it_is_told_how_much() {
+        let (disk, needed) = (SimDisk::new(1), options().first_start_bytes());
+        open(&disk).await.unwrap().stop().await;
+        let used = disk.used_bytes();
+        assert!(used <= needed && needed < 4 * used, "{used} bytes used, {needed} said");
+
+        let disk = SimDisk::new(1);
+        disk.set_capacity(Some(needed - 1));
+        let error = open(&disk).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::StorageFull);
+        let said = format!("a new data folder takes {} MiB", needed.div_ceil(1 << 20));
+        assert!(error.to_string().contains(&said) && error.to_string().contains("make room"), "{error}");
+        assert_eq!(disk.list(Path::new("/data")).unwrap().iter().filter(|name| *name == "identity").count(), 0);
+
+        disk.set_capacity(Some(needed));
+        open(&disk).await.unwrap().stop().await;
+        // One that is there is opened however little is left.
+        disk.set_capacity(Some(disk.used_bytes()));
+        open(&disk).await.unwrap().stop().await;
+    }
+
+    #[test]
+    fn what_keeps_a_folder_from_being_used_is_told_with_a_remedy_and_not_twice() {
+        for (error, kind, says) in [
+            (io::ErrorKind::PermissionDenied, ErrorKind::Invalid, "let the user of this process read and write it"),
+            (io::ErrorKind::ReadOnlyFilesystem, ErrorKind::Invalid, "mount it for writing"),
+            (io::ErrorKind::NotADirectory, ErrorKind::Invalid, "is a file and no folder"),
+            (io::ErrorKind::AlreadyExists, ErrorKind::Invalid, "is a file and no folder"),
+            (io::ErrorKind::StorageFull, ErrorKind::StorageFull, "make room"),
+            (io::ErrorKind::QuotaExceeded, ErrorKind::StorageFull, "make room"),
+            (io::ErrorKind::WouldBlock, ErrorKind::Conflict, "another process uses it"),
+            (io::ErrorKind::Other, ErrorKind::Fatal, "check the disk"),
+        ] {
+            let told = folder_error(Path::new("/data"), io::Error::new(error, "what the system said"));
+            assert_eq!(told.kind(), kind, "{told}");
+            assert!(told.to_string().starts_with("cannot use /data: ") && told.to_string().contains(says), "{told}");
+            assert_eq!(format!("{told:?}").matches("what the system said").count(), 1);
+        }
+    }
 }

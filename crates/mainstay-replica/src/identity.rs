@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use bytes::{Buf as _, BufMut, BytesMut};
-use mainstay_core::{ClusterId, Error, ErrorKind, NodeId, ReplicaId, Result, random};
+use mainstay_core::{ClusterId, Error, ErrorKind, NodeId, RESTORE, ReplicaId, Result, random};
 use mainstay_store::disk::{Disk, OpenMode};
 use rand::Rng as _;
 
@@ -50,6 +50,12 @@ pub(crate) struct Wanted {
 }
 
 impl HostIdentity {
+    /// True if a folder holds an identity.
+    pub(crate) fn is_there(disk: &dyn Disk, folder: &Path) -> Result<bool> {
+        let names = disk.list(folder).map_err(|error| folder_error(folder, error))?;
+        Ok(names.iter().any(|name| name == FILE))
+    }
+
     /// Writes an identity into a new folder, or reads the folder's and checks that it is what is wanted.
     pub(crate) fn open(wanted: Wanted, disk: &dyn Disk, folder: &Path) -> Result<Self> {
         disk.create_dir_all(folder).map_err(|error| folder_error(folder, error))?;
@@ -68,7 +74,7 @@ impl HostIdentity {
         }
         if let Some(stranger) = names.iter().find(|name| matches!(name.as_str(), "log" | "state")) {
             return Err(Error::corrupt(format!(
-                "{} has a folder {stranger:?} but no identity file: restore it or choose another data folder",
+                "{} has a folder {stranger:?} but no identity file: restore that file from a copy or choose another data folder",
                 folder.display()
             )));
         }
@@ -107,9 +113,12 @@ impl HostIdentity {
         Self::decode(&bytes, len).map_err(|problem| match problem {
             Unreadable::Version(version) => Error::new(
                 ErrorKind::UnknownVersion,
-                format!("{} has format version {version}, this build reads up to {VERSION}", path.display()),
+                format!(
+                    "{} has format version {version}, this build reads up to {VERSION}: start a newer build",
+                    path.display()
+                ),
             ),
-            Unreadable::Damaged(why) => Error::corrupt(format!("{} is damaged ({why}): restore it", path.display())),
+            Unreadable::Damaged(why) => Error::corrupt(format!("{} is damaged ({why}): {RESTORE}", path.display())),
         })
     }
 
@@ -172,7 +181,8 @@ impl HostIdentity {
         }
         if self.replicas.len() != usize::from(wanted.sets_per_level) {
             return Err(Error::invalid(format!(
-                "{folder} was created with {} sets per level and cannot be opened with {}: the number is fixed at creation",
+                "{folder} was created with {} sets per level and cannot be opened with {}, because the number is fixed at creation: set \
+                 sets_per_level to what it was",
                 self.replicas.len(),
                 wanted.sets_per_level
             )));

@@ -4,7 +4,7 @@ use std::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
-use mainstay_core::{Error, ErrorKind, Result, SetId, time};
+use mainstay_core::{Error, ErrorKind, RESTORE, Result, SetId, time};
 use mainstay_store::log::{Done, GroupId, LogBatch, NodeLog};
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{OptionalSend, RaftLogReader};
@@ -167,8 +167,7 @@ impl LogStorage {
         };
         Err(Error::corrupt(format!(
             "{state} {has}, but its log starts with entry {first}, and what is in between is gone: the state was lost, or \
-             replaced by a copy that is too old; restore its newest copy or one of the whole data folder, or empty the \
-             whole folder and join again"
+             replaced by a copy that is too old; {RESTORE}"
         )))
     }
 

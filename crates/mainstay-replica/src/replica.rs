@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::{
-    ClusterId, Error, ErrorKind, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId, task, time,
+    ClusterId, Error, ErrorKind, NodeId, PartitionId, RESTORE, ReplicaId, Result, SequenceNumber, SetId, task, time,
 };
 use mainstay_store::log::NodeLog;
 use mainstay_store::state::StateStore;
@@ -464,7 +464,7 @@ impl Replica {
 fn log_lost(set: SetId) -> Error {
     Error::corrupt(format!(
         "set {set} has a state but nothing in its log, not even a vote: the log was lost or is that of another node; \
-         restore it or a copy of the whole data folder, or empty the whole folder and join again"
+         {RESTORE}"
     ))
 }
 
@@ -498,11 +498,12 @@ fn raft_config(set: SetId, options: &ReplicaOptions) -> Result<openraft::Config>
 /// Makes checkpoints by size and by time, and cuts the log after them.
 async fn housekeep(inner: std::sync::Weak<Inner>) {
     loop {
-        let Some((growth, interval)) =
-            inner.upgrade().map(|inner| (inner.growth.clone(), inner.options.checkpoint.interval))
+        let Some((growth, store, interval)) =
+            inner.upgrade().map(|inner| (inner.growth.clone(), inner.store.clone(), inner.options.checkpoint.interval))
         else {
             return;
         };
+        growth.anything_unsaved(|| store.mark() == store.checkpointed()).await;
         // By size or by time, whichever comes first.
         let _ = time::timeout(interval, growth.checkpoint_due()).await;
         let Some(inner) = inner.upgrade() else { return };

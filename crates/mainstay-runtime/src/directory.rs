@@ -290,6 +290,12 @@ impl Directory {
         self.vacate();
     }
 
+    /// Ready from when it is being stopped.
+    pub async fn stopping(&self) {
+        // An error means that it is gone, which this holds.
+        let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
+    }
+
     /// True from when it is being stopped.
     pub fn is_stopped(&self) -> bool {
         *self.stop.borrow()
@@ -403,7 +409,7 @@ impl Router for Directory {
             .service
             .partitioning
             .partition_of(key)
-            .map_err(|error| Error::new(error.kind(), format!("service {}: {error}", served.service.name)))?;
+            .map_err(|error| error.about(format_args!("service {}", served.service.name)))?;
         Ok(served.slots[index as usize].address().clone())
     }
 

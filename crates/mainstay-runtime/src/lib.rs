@@ -37,7 +37,7 @@ mod provisions;
 mod router;
 mod slot;
 
-pub use actor::activation::{ActorOptions, CommitFaults};
+pub use actor::activation::ActorOptions;
 pub use actor::cell::ActorCell;
 pub use actor::enumeration::{
     ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_DEFAULT, PAGE_MAX, Page,
@@ -45,9 +45,9 @@ pub use actor::enumeration::{
 pub use actor::settings::{ActorSettings, ReminderSettings};
 pub use actor::{
     Actor, ActorOpening, CONTINUATIONS_PER_ACTOR_MAX, Context, ContinuationMethod, DYNAMIC_NAME_BYTES_MAX,
-    DynamicState, DynamicStateMut, Event, Events, Kept, Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Paged,
-    Probe, Received, Remind, RemindHook, Remindable, Seal, State, StateValue, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod,
-    TurnInfo,
+    DynamicState, DynamicStateMut, Event, EventMethod, Events, Kept, Lifecycle, LifecycleHooks, NoLifecycle,
+    NotRemindable, Paged, Probe, Received, Remind, RemindHook, Remindable, Seal, State, StateValue,
+    TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo,
 };
 pub use call::arrival::{Call, Method};
 pub use call::caller::{CALL_TIMEOUT_DEFAULT, Caller};
@@ -60,7 +60,7 @@ pub use call::proxy::{Offered, Proxy, SharedInterface};
 pub use directory::{Directory, ServiceKind, ServiceType, Serving};
 pub use interfaces::{Interfaces, OfferedInterface};
 /// How the collections of a service are kept; here for those who see services and no state.
-pub use mainstay_state::StateOptions;
+pub use mainstay_state::{CommitFault, CommitFaults, StateOptions};
 pub use opened::{OpenActor, OpenWorker, open_field};
 pub use provisions::{Provided, Provisions};
 pub use router::{Address, Route, Router, Services, Wanted};

@@ -3,19 +3,22 @@
 use std::future::Future;
 use std::pin::Pin;
 
-use mainstay_core::{Error, Result};
+use mainstay_core::Result;
 
 use crate::actor::{ActorOpening, Context};
 use crate::service::opening::AnyThread;
 use crate::worker::context::WorkerContext;
 use crate::worker::opening::WorkerOpening;
 
+/// An object that is made when its fields were opened.
+type Opening<'o, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'o>>;
+
 /// How the object of an actor is made.
 pub enum OpenActor<T> {
     /// At once, from what is stored.
     Now(fn(&ActorOpening<'_>) -> Result<T>),
     /// When its fields with `#[open(..)]` were opened.
-    Later(for<'s> fn(ActorOpening<'s>, Context) -> Pin<Box<dyn Future<Output = Result<T>> + Send + 's>>),
+    Later(for<'s> fn(ActorOpening<'s>, Context) -> Opening<'s, T>),
 }
 
 /// How an instance of a worker is made.
@@ -23,7 +26,7 @@ pub enum OpenWorker<T> {
     /// At once.
     Now(fn(&WorkerOpening<'_>) -> T),
     /// When its fields with `#[open(..)]` were opened.
-    Later(fn(WorkerContext) -> Pin<Box<dyn Future<Output = Result<T>> + Send>>),
+    Later(fn(WorkerContext) -> Opening<'static, T>),
 }
 
 /// Opens one field, whose name is told if that fails.
@@ -35,7 +38,5 @@ where
     T: AnyThread,
     F: Future<Output = Result<T>>,
 {
-    opening.await.map_err(|error| {
-        Error::new(error.kind(), format!("field `{field}` cannot be opened: {error}")).with_source(error)
-    })
+    opening.await.map_err(|error| error.about(format_args!("field `{field}` cannot be opened")))
 }

@@ -224,3 +224,9 @@ fn unserved<P: Proxy>(error: Error) -> Error {
         _ => error,
     }
 }
+
+impl AsRef<Services> for Services {
+    fn as_ref(&self) -> &Services {
+        self
+    }
+}

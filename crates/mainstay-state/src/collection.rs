@@ -95,8 +95,7 @@ impl Handle {
 
     /// Says of which collection and key an error is.
     pub(crate) fn explain(&self, entry_key: &[u8], error: Error) -> Error {
-        let text = format!("{}: {error}", self.name_of(entry_key));
-        Error::new(error.kind(), text).with_source(error)
+        error.about(self.name_of(entry_key))
     }
 
     /// Names a key for people.

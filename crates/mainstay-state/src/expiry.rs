@@ -22,8 +22,8 @@ const TOLD_MAX: usize = 256;
 /// How long to wait before those are tried again that somebody has locked, after a failed commit, and while this is not the
 /// primary.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-/// How long to wait at most before looking again: the wall clock may be set.
-const LOOK_PAUSE_MAX: Duration = Duration::from_secs(60);
+/// How often the wall clock is looked at again while something waits to expire: it may be set.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Wakes the one who removes what has expired.
 #[derive(Debug, Default)]
@@ -88,34 +88,45 @@ async fn run(shared: Weak<Shared>, running: Running) {
             Ok(pause) => pause,
             Err(_) if state.shared.is_over() => return,
             // The same primary may go on.
-            Err(error) if matches!(error.kind(), ErrorKind::NotPrimary { .. }) => RETRY_PAUSE,
+            Err(error) if matches!(error.kind(), ErrorKind::NotPrimary { .. }) => Some(RETRY_PAUSE),
             Err(error) => {
                 tracing::warn!(partition = %state.shared.partition.id(), %error, "expired entries could not be removed");
-                RETRY_PAUSE
+                Some(RETRY_PAUSE)
             }
         };
         let tenure = state.shared.tenure.clone();
         drop(state);
+        let due = async {
+            match pause {
+                Some(pause) => tokio::select! {
+                    () = time::sleep(pause) => {}
+                    () = time::wall_set(LOOK_AGAIN) => {}
+                },
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
-            _ = time::timeout(pause, running.0.changed.notified()) => {}
+            () = due => {}
+            () = running.0.changed.notified() => {}
             () = tenure.ended() => return,
         }
     }
 }
 
-/// Removes what has expired, and says how long there is nothing more to do.
-async fn sweep(state: &StateManager, told: &mut BTreeSet<Bytes>) -> Result<Duration> {
+/// Removes what has expired, and says how long there is nothing more to do; `None` if nothing is left that expires.
+async fn sweep(state: &StateManager, told: &mut BTreeSet<Bytes>) -> Result<Option<Duration>> {
     let now = time::wall();
-    let mut pause = LOOK_PAUSE_MAX;
+    let mut pause = None;
+    let mut no_later_than = |limit: Duration| pause = Some(pause.map_or(limit, |pause: Duration| pause.min(limit)));
     let mut range = KeyRange::prefix(layout::EXPIRIES_PREFIX);
     loop {
         let found = look(&state.shared.read()?, now, range.clone())?;
         if let Some(next) = found.next {
-            pause = pause.min(next.saturating_duration_since(now));
+            no_later_than(next.saturating_duration_since(now));
         }
         let done = remove(state, &found.due, told).await?;
         if done.are_locked {
-            pause = pause.min(RETRY_PAUSE);
+            no_later_than(RETRY_PAUSE);
         }
         // What could not be removed is passed over: it stops nobody else's removal.
         let Some(last) = done.places.checked_sub(1).and_then(|last| found.due.get(last)) else { return Ok(pause) };
@@ -190,7 +201,7 @@ async fn remove(state: &StateManager, places: &[Bytes], told: &mut BTreeSet<Byte
         done.places += 1;
     }
     if !tx.writes.is_empty() {
-        tx.commit().await?;
+        tx.commit_own().await?;
     }
     Ok(done)
 }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Error, ErrorKind, RESTORE, Result};
 use mainstay_replica::Snapshot;
 use parking_lot::RwLock;
 
@@ -46,7 +46,7 @@ impl GateSet {
         for entry in layout::scan(snapshot, layout::GATES_PREFIX)? {
             let (key, record) = entry?;
             let name = std::str::from_utf8(&key[layout::GATES_PREFIX.len()..])
-                .map_err(|_| Error::corrupt("the name of a gate is not text: restore the partition from a copy"))?;
+                .map_err(|_| Error::corrupt(format!("the name of a gate is not text: {RESTORE}")))?;
             if record != RECORD {
                 return Err(Error::new(
                     ErrorKind::UnknownVersion,

@@ -12,6 +12,7 @@
 mod attempt;
 mod call_graph;
 mod commit;
+mod commit_faults;
 mod manager;
 mod options;
 mod retry;
@@ -44,6 +45,7 @@ pub mod planted;
 pub use attempt::Attempt;
 pub use call_graph::CallGraph;
 pub use collection::Collection;
+pub use commit_faults::{CommitFault, CommitFaults};
 pub use concurrent_queue::{CAPACITY_DEFAULT, ConcurrentQueue, NoItem};
 pub use dictionary::{Change, Changed, Dictionary, Entries, Keys, Range, Watch};
 pub use gates::Gates;

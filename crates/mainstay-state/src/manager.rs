@@ -1,7 +1,7 @@
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use mainstay_core::task::Home;
@@ -13,6 +13,7 @@ use crate::attempt::Attempt;
 use crate::cache::ValueCache;
 use crate::call_graph::CallGraph;
 use crate::collection::Collection;
+use crate::commit_faults::CommitFaults;
 use crate::expiry::{self, Expiry};
 use crate::gates::{GateSet, Gates};
 use crate::lock::{LockTable, TransactionId};
@@ -63,6 +64,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) gates: GateSet,
     pub(crate) options: StateOptions,
+    /// What lets commits fail, in a test.
+    pub(crate) faults: OnceLock<Arc<CommitFaults>>,
     /// Commits carry along what they replace. On level none, which keeps no log, they do so from when somebody has watched; as
     /// the partition says if it was asked for [notes](Partition::want_notes), and this is what is known of that here.
     pub(crate) history: AtomicBool,
@@ -101,6 +104,12 @@ impl StateManager {
         Self::open_within(partition, options, None).await
     }
 
+    /// Lets a test decide which commits fail from now on. What was said first stays.
+    pub fn use_faults(&self, faults: Arc<CommitFaults>) {
+        // A second test would have a state of its own.
+        drop(self.shared.faults.set(faults));
+    }
+
     /// Opens the state of a partition whose transactions are used in calls that may wait for each other.
     ///
     /// # Errors
@@ -125,6 +134,7 @@ impl StateManager {
             home: Home::current(),
             expiry: Arc::default(),
             options,
+            faults: OnceLock::new(),
             tenure: Tenure::new(claim, partition.level()),
             next_transaction: NextTransaction(AtomicU64::new(1)),
             partition,

@@ -1,4 +1,5 @@
 use mainstay_core::time::Duration;
+use mainstay_core::{Error, Result};
 
 /// How long an operation waits for its locks unless told otherwise.
 pub const LOCK_TIMEOUT: Duration = Duration::from_secs(4);
@@ -24,6 +25,29 @@ pub struct StateOptions {
     pub cache_bytes: u64,
     /// How `transact` tries again.
     pub retry: RetryOptions,
+}
+
+impl StateOptions {
+    /// Refuses options that contradict each other.
+    ///
+    /// # Errors
+    /// `Invalid` with the names of both, as settings have them.
+    pub fn check(&self) -> Result<()> {
+        let RetryOptions { time_max, pause_first, pause_max, .. } = self.retry;
+        if pause_first > pause_max {
+            return Err(Error::invalid(format!(
+                "state.retry.pause_first is {pause_first:?} and state.retry.pause_max is {pause_max:?}: the first pause may not be \
+                 longer than the longest, so give state.retry.pause_max at least as much"
+            )));
+        }
+        if pause_first >= time_max {
+            return Err(Error::invalid(format!(
+                "state.retry.pause_first is {pause_first:?} and state.retry.time_max is {time_max:?}, so that nothing would be tried \
+                 again: give state.retry.time_max more, or set state.retry.tries_max to 1 if that is meant"
+            )));
+        }
+        Ok(())
+    }
 }
 
 impl Default for StateOptions {

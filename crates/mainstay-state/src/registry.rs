@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use mainstay_core::{Error, ErrorKind, Result, contract};
+use mainstay_core::{Error, ErrorKind, RESTORE, Result, contract};
 use mainstay_replica::Snapshot;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -250,7 +250,7 @@ pub(crate) fn list(snapshot: &Snapshot) -> Result<Vec<CollectionInfo>> {
     for entry in layout::scan(snapshot, layout::REGISTRY_PREFIX)? {
         let (key, bytes) = entry?;
         let name = std::str::from_utf8(&key[layout::REGISTRY_PREFIX.len()..])
-            .map_err(|_| Error::corrupt("the name of a collection is not text: restore the partition from a copy"))?;
+            .map_err(|_| Error::corrupt(format!("the name of a collection is not text: {RESTORE}")))?;
         let Record { kind, key, value, .. } = decode(name, &bytes)?;
         found.push(CollectionInfo { name: name.to_owned(), kind, key, value });
     }
@@ -290,8 +290,7 @@ fn encode(record: &Record) -> Result<Bytes> {
 fn decode(name: &str, bytes: &[u8]) -> Result<Record> {
     match bytes.split_first() {
         Some((&RECORD_VERSION, rest)) => contract::decode(rest).map_err(|error| {
-            Error::corrupt(format!("the record of collection {name:?} is damaged: restore the partition from a copy"))
-                .with_source(error)
+            Error::corrupt(format!("the record of collection {name:?} is damaged: {RESTORE}")).with_source(error)
         }),
         _ => Err(Error::new(
             ErrorKind::UnknownVersion,

@@ -52,9 +52,10 @@ async fn commit(lent: Lent) -> Result<()> {
         task::yield_for_budget().await;
     }
     let Some(mut transaction) = lent.returned() else { return Err(kept()) };
-    match transaction.commit_at_once() {
+    let faults = transaction.shared().faults.get().cloned();
+    match transaction.commit_at_once(faults.as_deref()) {
         Some(outcome) => outcome.map(drop),
-        None => transaction.commit_in_time().await.map(drop),
+        None => transaction.commit_in_time(faults).await.map(drop),
     }
 }
 
@@ -87,6 +88,5 @@ fn pause(options: &RetryOptions, tries: u32) -> Duration {
 }
 
 fn gave_up(last: Error, tries: u32, spent: Duration) -> Error {
-    let text = format!("the transaction was tried {tries} times in {spent:?}, and the last error was: {last}");
-    Error::new(last.kind(), text).with_source(last)
+    last.about(format_args!("the transaction was tried {tries} times in {spent:?}, and the last error was"))
 }

@@ -7,6 +7,7 @@ use mainstay_core::{Error, ErrorKind, Result, SequenceNumber, task};
 use mainstay_replica::{Batch, Held, Key, Snapshot};
 
 use crate::commit::Committing;
+use crate::commit_faults::CommitFaults;
 use crate::entry::{Entry, Value};
 use crate::expiry::Expires;
 use crate::layout::{self, CollectionId};
@@ -114,30 +115,45 @@ impl Transaction {
         if !task::take_budget() {
             task::yield_for_budget().await;
         }
-        match self.commit_at_once() {
+        let faults = self.shared().faults.get().cloned();
+        match self.commit_at_once(faults.as_deref()) {
             Some(outcome) => outcome,
-            None => self.commit_in_time().await,
+            None => self.commit_in_time(faults).await,
+        }
+    }
+
+    /// As [`commit`](Transaction::commit), for what the system commits by itself: no test lets it fail.
+    pub(crate) async fn commit_own(mut self) -> Result<SequenceNumber> {
+        if !task::take_budget() {
+            task::yield_for_budget().await;
+        }
+        match self.commit_at_once(None) {
+            Some(outcome) => outcome,
+            None => self.commit_in_time(None).await,
         }
     }
 
     /// Commits what takes no time: nothing, and what is in the memory of this process alone. Else `None`.
-    pub(crate) fn commit_at_once(&mut self) -> Option<Result<SequenceNumber>> {
+    pub(crate) fn commit_at_once(&mut self, faults: Option<&CommitFaults>) -> Option<Result<SequenceNumber>> {
         if let Err(refusal) = self.check_usable() {
             return Some(Err(refusal));
         }
         let outcome = if self.writes.is_empty() {
             self.shared().read().map(|snapshot| snapshot.sequence_number())
         } else if self.shared().is_local {
-            self.commit_locally()
+            match faults {
+                None => self.commit_locally(),
+                Some(faults) => faults.commit_at_once(|| self.commit_locally()),
+            }
         } else {
             return None;
         };
-        self.conclude(outcome.is_ok());
+        self.land(&outcome);
         Some(outcome)
     }
 
     /// Commits what takes time, after [`commit_at_once`](Transaction::commit_at_once) has said so.
-    pub(crate) fn commit_in_time(mut self) -> Committing {
+    pub(crate) fn commit_in_time(mut self, faults: Option<Arc<CommitFaults>>) -> Committing {
         let partition = self.shared().partition.clone();
         let mut batch = partition.batch();
         let underway = self.shared().tenure.begin_commit().ok_or_else(|| Tenure::refusal(&partition));
@@ -148,7 +164,10 @@ impl Transaction {
         }
         let outcome = Box::pin(async move {
             let _underway = filled?;
-            partition.commit(batch).await
+            match faults {
+                None => partition.commit(batch).await,
+                Some(faults) => faults.commit(partition.commit(batch)).await,
+            }
         });
         Committing::new(self, outcome)
     }

@@ -144,6 +144,5 @@ fn too_old(handle: &Handle, after: SequenceNumber) -> Error {
 }
 
 fn explain(handle: &Handle, error: Error) -> Error {
-    let text = format!("watching {}: {error}", handle.known);
-    Error::new(error.kind(), text).with_source(error)
+    error.about(format_args!("watching {}", handle.known))
 }

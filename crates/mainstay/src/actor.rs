@@ -207,12 +207,14 @@
 //! impl Lifecycle for RadarActor {
 //!     async fn activate(&mut self) -> Result<()> {
 //!         let ship: ShipRef = self.ctx.actor("titanic")?;
-//!         self.ctx.subscribe(&ship, |radar: &mut Self, moved: Received<Moved>| {
-//!             Box::pin(async move {
-//!                 radar.seen.push(moved.event.to);
-//!                 Ok(())
-//!             })
-//!         })
+//!         self.ctx.subscribe(&ship, Self::moved)
+//!     }
+//! }
+//!
+//! impl RadarActor {
+//!     async fn moved(&mut self, moved: Received<Moved>) -> Result<()> {
+//!         self.seen.push(moved.event.to);
+//!         Ok(())
 //!     }
 //! }
 //!
@@ -251,8 +253,9 @@ pub use mainstay_macros::Actor;
 pub use mainstay_macros::Event;
 pub use mainstay_runtime::{
     Actor, ActorOptions, ActorSettings, CONTINUATIONS_PER_ACTOR_MAX, Context, ContinuationMethod,
-    DYNAMIC_NAME_BYTES_MAX, Deferred, DynamicState, DynamicStateMut, Event, Events, Lifecycle, Paged, Received, Remind,
-    Remindable, Responder, State, StateValue, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo, deferred,
+    DYNAMIC_NAME_BYTES_MAX, Deferred, DynamicState, DynamicStateMut, Event, EventMethod, Events, Lifecycle, Paged,
+    Received, Remind, Remindable, Responder, State, StateValue, TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo,
+    deferred,
 };
 pub use mainstay_runtime::{ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_MAX, Page, Provided};
 pub use mainstay_state::actor::{

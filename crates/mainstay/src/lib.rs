@@ -39,7 +39,7 @@ pub mod __private;
 
 pub use actor::{Actor, ActorId, Context, State};
 pub use mainstay_core::{
-    ClusterId, Epoch, Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SequenceNumber, SetId,
+    ClusterId, Epoch, Error, ErrorKind, Level, NodeId, OrError, PartitionId, ReplicaId, Result, SequenceNumber, SetId,
 };
 pub use mainstay_core::{contract, id, key, partitioning};
 pub use mainstay_macros::interface;

@@ -8,5 +8,5 @@ pub use crate::actor::{
     State,
 };
 pub use crate::collections::{ConcurrentQueue, Dictionary, Queue, StateManager, Transaction};
-pub use crate::{Error, ErrorKind, Level, Result};
+pub use crate::{Error, ErrorKind, Level, OrError, Result};
 pub use crate::{Node, PartitionKey, Proxy, Service, ServiceContext, Worker, WorkerContext, interface};

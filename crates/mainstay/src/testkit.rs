@@ -3,3 +3,4 @@
 //! In `Cargo.toml`: `mainstay = { version = "…", features = ["testkit"] }` under `[dev-dependencies]`.
 
 pub use mainstay_node::testkit::TestNode;
+pub use mainstay_runtime::CommitFault;

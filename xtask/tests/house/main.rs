@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod causes;
 mod conformance;
 mod deny;
 mod document;
@@ -72,6 +73,14 @@ fn every_exception_of_the_dependency_rules_has_a_reason() {
 #[test]
 fn no_file_names_a_path_of_the_machine_it_was_written_on() {
     assert_none(Tree::load().texts().flat_map(|(path, text)| machine::paths(path, text)).collect());
+}
+
+#[test]
+fn no_error_says_its_cause_twice() {
+    let tree = Tree::load();
+    let sources =
+        tree.texts().filter(|(path, _)| path.starts_with("crates/") && path.ends_with(".rs") && path.contains("/src/"));
+    assert_none(sources.flat_map(|(path, text)| causes::repeated(path, text)).collect());
 }
 
 fn assert_none(objections: Vec<String>) {

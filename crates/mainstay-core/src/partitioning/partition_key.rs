@@ -3,6 +3,8 @@ use std::fmt;
 use uuid::Uuid;
 use xxhash_rust::xxh64::xxh64;
 
+use crate::{Error, Result};
+
 /// The longest text that is taken as a key. It is hashed anew by every process that makes a proxy, and what is longer
 /// is a value.
 pub const PARTITION_KEY_BYTES_MAX: usize = 64 << 10;
@@ -81,6 +83,31 @@ impl fmt::Display for Shown<'_> {
 impl From<i64> for PartitionKey {
     fn from(number: i64) -> Self {
         Self::Number(number)
+    }
+}
+
+impl From<i32> for PartitionKey {
+    fn from(number: i32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<u32> for PartitionKey {
+    fn from(number: u32) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+/// The upper half of all `u64` is no key, which is an `i64` and its own place among the partitions.
+impl TryFrom<u64> for PartitionKey {
+    type Error = Error;
+
+    fn try_from(number: u64) -> Result<Self> {
+        number.try_into().map(Self::Number).map_err(|_| {
+            Error::invalid(format!(
+                "partition key {number} is above i64::MAX: use `number.cast_signed()` if every number may be one, or a text"
+            ))
+        })
     }
 }
 

@@ -27,6 +27,14 @@ fn the_hash_and_the_place_are_the_documented_ones() {
 }
 
 #[test]
+fn every_number_that_fits_is_the_same_key() {
+    assert_eq!(PartitionKey::from(7_i32), PartitionKey::from(7_i64));
+    assert_eq!(PartitionKey::from(u32::MAX), PartitionKey::from(4_294_967_295_i64));
+    assert_eq!(PartitionKey::try_from(7_u64).unwrap(), PartitionKey::from(7_i64));
+    assert_eq!(PartitionKey::try_from(u64::MAX).unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[test]
 fn similar_texts_spread_evenly() {
     const PARTITIONS: usize = 10;
     const KEYS: usize = 10_000;

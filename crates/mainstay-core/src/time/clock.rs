@@ -1,9 +1,12 @@
 //! The wall clock, as a function of tokio's clock.
 
 use std::cell::Cell;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::sync::Notify;
 
 use super::WallTime;
 
@@ -20,6 +23,9 @@ const READINGS_MAX: u32 = 4;
 thread_local! {
     /// What the current thread's clock showed at which moment, if it was started.
     static STARTED: Cell<Option<(WallTime, Instant)>> = const { Cell::new(None) };
+
+    /// Wakes the tasks that wait until the current thread's clock is set.
+    static SET: Arc<Notify> = Arc::default();
 }
 
 /// The moment from which on this process measures, and what the system's clock shows for it.
@@ -51,6 +57,22 @@ pub fn wall() -> WallTime {
 /// call it, and what runs on them, keep to the system's clock.
 pub fn start_thread_wall(start: WallTime) {
     STARTED.set(Some((start, super::now().into_std())));
+    SET.with(|set| set.notify_waiters());
+}
+
+/// Ready when the wall clock may have been set: for a task that sleeps by the other clock until the wall clock shows a time.
+///
+/// The system does not say that its clock was set, so that this is ready after `look_again`. A thread's own clock
+/// ([`start_thread_wall`]) says so: nothing wakes up in between, and simulated time goes from one due time to the next.
+pub async fn wall_set(look_again: Duration) {
+    let is_of_one_thread =
+        Handle::try_current().is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread);
+    if is_of_one_thread && STARTED.get().is_some() {
+        let set = SET.with(Arc::clone);
+        set.notified().await;
+    } else {
+        super::sleep(look_again).await;
+    }
 }
 
 /// What the system's clock shows for a moment.
@@ -172,6 +194,24 @@ mod tests {
         assert_eq!(run(), shown);
         let elsewhere = std::thread::scope(|scope| scope.spawn(wall).join().unwrap());
         assert!(elsewhere > shown[3], "another thread keeps to the system's clock");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_clock_of_a_thread_says_when_it_is_set_and_the_systems_is_looked_at_again() {
+        let (minute, year) = (Duration::from_secs(60), Duration::from_secs(365 * 24 * 60 * 60));
+        let begun = crate::time::now();
+        wall_set(minute).await;
+        assert!((minute..2 * minute).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+
+        start_thread_wall(START);
+        assert!(timeout(year, wall_set(minute)).await.is_err(), "nothing has set it");
+        let set = async {
+            sleep(Duration::from_secs(1)).await;
+            start_thread_wall(START);
+        };
+        let begun = crate::time::now();
+        tokio::join!(wall_set(minute), set);
+        assert!(begun.elapsed() < minute);
     }
 
     #[test]

@@ -12,7 +12,7 @@ mod coarse;
 mod suspended;
 mod wall;
 
-pub use clock::{start_thread_wall, wall};
+pub use clock::{start_thread_wall, wall, wall_set};
 pub use coarse::{Coarse, coarse};
 pub use suspended::suspended;
 pub use wall::WallTime;

@@ -129,9 +129,7 @@ impl<T: Send + Sync + 'static, R: Send + 'static> BatchExecutor<T, R> {
         settings: BatchSettings,
         size: Option<ItemSize<T>>,
     ) -> Result<Self> {
-        settings.check().map_err(|error| {
-            Error::invalid(format!("the batch executor {name:?} cannot start: {error}")).with_source(error)
-        })?;
+        settings.check().map_err(|error| error.about(format_args!("the batch executor {name:?} cannot start")))?;
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
             Error::invalid(format!("the batch executor {name:?} needs a tokio runtime to run on")).with_source(error)
         })?;

@@ -86,9 +86,9 @@ pub(super) fn shard_index(entity: &Entity, shards: usize) -> usize {
 
 impl Lifecycle for ResolverShardActor {
     async fn activate(&mut self) -> Result<()> {
-        self.ctx.subscribe(&self.map()?, |shard: &mut Self, _: Received<MapChanged>| {
+        self.ctx.subscribe(&self.map()?, async |shard: &mut Self, _: Received<MapChanged>| {
             shard.chart = None;
-            Box::pin(async { Ok(()) })
+            Ok(())
         })
     }
 }

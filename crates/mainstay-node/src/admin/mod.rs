@@ -9,6 +9,8 @@ mod publish;
 mod recorder;
 mod server;
 
-pub(crate) use publish::{Publisher, keep_publishing};
+#[cfg(feature = "testkit")]
+pub(crate) use publish::publish;
+pub(crate) use publish::{PUBLISH_INTERVAL, Publisher, keep_publishing};
 pub(crate) use recorder::install;
 pub(crate) use server::{Admin, bind};

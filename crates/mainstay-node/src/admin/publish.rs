@@ -13,7 +13,7 @@ use crate::node::Inner;
 
 /// How often what the log and the replicas have counted is handed to the recorder. Samples of histograms wait in memory for
 /// as long.
-const INTERVAL: Duration = Duration::from_secs(1);
+pub(crate) const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Hands what the log and the replicas count by themselves to the recorder of the process, whosever it is: as
 /// differences, so that the nodes of one process add up.
@@ -87,11 +87,16 @@ fn record(histogram: &metrics::Histogram, now: &Timings, before: &Timings) {
 }
 
 /// Publishes again and again, as long as the node lives.
-pub(crate) async fn keep_publishing(node: Weak<Inner>) {
+pub(crate) async fn keep_publishing(node: Weak<Inner>, interval: Duration) {
     loop {
-        time::sleep(INTERVAL).await;
+        time::sleep(interval).await;
         let Some(node) = node.upgrade() else { return };
-        node.publish_metrics();
-        recorder::tidy();
+        publish(&node);
     }
+}
+
+/// Publishes once.
+pub(crate) fn publish(node: &Inner) {
+    node.publish_metrics();
+    recorder::tidy();
 }

@@ -47,7 +47,7 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener> {
             std::io::ErrorKind::AddrInUse => ErrorKind::Conflict,
             _ => ErrorKind::Invalid,
         };
-        let text = format!("cannot listen on the admin address {address}: {error}; give admin.address another one");
+        let text = format!("cannot listen on the admin address {address}: give admin.address another one");
         Error::new(kind, text).with_source(error)
     })
 }
@@ -60,7 +60,7 @@ impl Admin {
     pub(crate) fn serve(listener: TcpListener, node: Weak<Inner>) -> Result<Self> {
         let address = listener
             .local_addr()
-            .map_err(|error| Error::fatal(format!("the admin address is not known: {error}")).with_source(error))?;
+            .map_err(|error| Error::fatal("the system does not say which admin address it gave").with_source(error))?;
         let scope = Scope::new();
         drop(scope.spawn(accept(listener, node, scope.clone())));
         Ok(Self { address, scope })

@@ -41,7 +41,10 @@ impl ConfigFile {
                 std::io::ErrorKind::NotFound => ErrorKind::NotFound,
                 _ => ErrorKind::Invalid,
             };
-            Error::new(kind, format!("cannot read the configuration file {name}: {error}")).with_source(error)
+            let text = format!(
+                "cannot read the configuration file {name}: check its path, that this user may read it and that it is text in UTF-8"
+            );
+            Error::new(kind, text).with_source(error)
         };
         let file = std::fs::File::open(path).map_err(cannot)?;
         let mut text = String::new();

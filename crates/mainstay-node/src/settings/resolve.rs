@@ -128,8 +128,10 @@ impl Surroundings {
                 Step::Set { key, value } => take(Assignment::of_builder(&key, &value), &mut node, &mut actors),
             }
         }
+        follow(&mut actors);
         problems.extend(contradiction(&node));
         problems.extend(check_actors("defaults", &actors));
+        problems.extend(check_states("defaults", &states));
         problems.extend(replicas.check_defaults());
 
         let mut entries = node.entries(&Scope::Node);
@@ -150,7 +152,7 @@ impl Surroundings {
             }
             Knowledge::Nothing => {
                 for (name, wishes) in &services {
-                    entries.extend(foreign_service(name, wishes, &mut problems));
+                    entries.extend(foreign_service(name, wishes, &defaults, &mut problems));
                 }
             }
         }
@@ -220,15 +222,29 @@ fn strangers<'w>(
 /// Settings of the node that do not go together.
 fn contradiction(node: &Layered<NodeDraft>) -> Option<Problem> {
     let error = node.value.host.check().err()?;
-    let names = NODE_KEYS.iter().map(|key| key.name);
-    let named: Vec<_> = names.filter(|name| error.to_string().contains(name)).collect();
+    let named = node.named_in(&error.to_string());
     Some(Problem { place: node.said_last(&named), text: error.to_string() })
+}
+
+/// Lets what was not said follow what was: without a word about it, idle actors are looked for as often as they need it.
+fn follow(actors: &mut Layered<ActorSettings>) {
+    if !actors.is_said("idle_scan") {
+        actors.value.idle_scan = ActorSettings::default().idle_scan.min(actors.value.idle_timeout);
+    }
 }
 
 /// Refuses settings of actors that cannot be, alone or together.
 fn check_actors(section: &str, actors: &Layered<ActorSettings>) -> Option<Problem> {
-    let error = actors.value.check().err()?;
-    let names: Vec<_> = ACTOR_KEYS.iter().map(|key| key.name).collect();
-    let named: Vec<_> = names.into_iter().filter(|name| error.to_string().contains(name)).collect();
-    Some(Problem { place: actors.said_last(&named), text: format!("{section}: {error}") })
+    refused(section, actors, actors.value.check())
+}
+
+/// Refuses settings of collections that do not go together.
+fn check_states(section: &str, states: &Layered<StateOptions>) -> Option<Problem> {
+    refused(section, states, states.value.check())
+}
+
+fn refused<T>(section: &str, settings: &Layered<T>, checked: Result<()>) -> Option<Problem> {
+    let error = checked.err()?;
+    let named = settings.named_in(&error.to_string());
+    Some(Problem { place: settings.said_last(&named), text: format!("{section}: {error}") })
 }

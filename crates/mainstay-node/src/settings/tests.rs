@@ -6,6 +6,8 @@ use super::environment::Environment;
 use super::file::ConfigFile;
 use super::*;
 
+mod contradictions;
+
 fn counter() -> Declared {
     Declared {
         name: "Counter".to_owned(),

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Epoch, ErrorKind, Level, NodeId, PartitionId, SetId};
+use mainstay_core::{Epoch, ErrorKind, Level, NodeId, PartitionId, SetId, task};
 use mainstay_replica::{HostOptions, Role, SETS_PER_LEVEL};
 use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::disk::{Disk as _, OpenMode};
@@ -482,7 +482,7 @@ async fn a_folder_that_another_node_is_opening_gets_no_second_identity() {
     assert!(refused.to_string().contains("/data is in use by"), "{refused}");
     assert_eq!(disk.list(folder).unwrap(), ["lock"], "nothing was written");
 
-    let waiting = tokio::spawn({
+    let waiting = task::spawn({
         let disk = disk.clone();
         async move { Nodes::default().open(&disk, options(1)).await.map(|_| ()) }
     });

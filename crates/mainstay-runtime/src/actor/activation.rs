@@ -1,11 +1,11 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use mainstay_core::task::Scope;
 use mainstay_core::time;
 use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_state::CommitFaults;
 use mainstay_state::actor::ActorStore;
 
 use crate::actor::Actor;
@@ -21,34 +21,13 @@ pub struct ActorOptions {
     /// Whether the next turn of an actor may run while the commit of the one before is under way. Off only to measure what
     /// that brings.
     pub overlap: bool,
-    /// What makes commits fail, in a test.
+    /// What lets commits fail, in a test; those of services as well.
     pub faults: Option<Arc<CommitFaults>>,
 }
 
 impl Default for ActorOptions {
     fn default() -> Self {
         Self { overlap: true, faults: None }
-    }
-}
-
-/// Makes commits of actors fail, for tests of what happens then.
-#[derive(Debug, Default)]
-pub struct CommitFaults {
-    left: AtomicU32,
-}
-
-impl CommitFaults {
-    /// Makes the next commits fail, this many.
-    pub fn fail_next(&self, commits: u32) {
-        self.left.store(commits, Ordering::Relaxed);
-    }
-
-    pub(crate) fn strike(&self) -> Result<()> {
-        let struck = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
-        match struck {
-            Err(_) => Ok(()),
-            Ok(_) => Err(Error::new(ErrorKind::StorageFull, "this commit was made to fail by the test")),
-        }
     }
 }
 

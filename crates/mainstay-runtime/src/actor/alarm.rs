@@ -34,7 +34,7 @@ const PAGE: usize = 64;
 /// How many of those that are due may be passed over at each look, because their actors have as many as they may.
 const PASSED_OVER_MAX: usize = 4 * PAGE;
 
-/// The longest sleep before the wall clock is looked at again: it can be set forward while the other one goes on.
+/// How often the system's wall clock is looked at again while a reminder waits: it can be set while the other one goes on.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 
 /// Less than this is no wall clock that was set back, but one that is corrected, or read late.
@@ -150,11 +150,8 @@ impl<T: Actor> Alarm<T> {
     async fn sleep_until(&self, next: Next) {
         let bell = &self.hall.core().bell;
         match next {
-            Next::At(moment) => {
-                // By the other clock: if this one was set back, that is seen when the first would have been due.
-                let left = moment.saturating_duration_since(time::wall());
-                bell.rung_until(time::now() + left.min(LOOK_AGAIN)).await;
-            }
+            // If the clock was set back, that is seen when the first would have been due, or before.
+            Next::At(moment) => bell.rung_or_due(moment, LOOK_AGAIN).await,
             Next::WhenThereIsRoom(Some(moment)) => bell.rung_until(moment).await,
             Next::Never | Next::WhenThereIsRoom(None) => bell.rung().await,
         }

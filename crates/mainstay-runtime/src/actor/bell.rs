@@ -44,14 +44,14 @@ impl Bell {
         let _ = time::timeout_at(moment, self.rung()).await;
     }
 
-    /// Sleeps until it rings or the wall clock shows a time. That clock can be set while the other one goes on, and so is
-    /// looked at again and again.
+    /// Sleeps until it rings, the wall clock shows a time, or that clock may have been set, which it can be while the other one
+    /// goes on. Where the system does not tell, it is looked at again after a while.
     pub(crate) async fn rung_or_due(&self, due: WallTime, look_again: Duration) {
-        loop {
-            let left = due.saturating_duration_since(time::wall());
-            if left.is_zero() || time::timeout(left.min(look_again), self.rung()).await.is_ok() {
-                return;
-            }
+        let left = due.saturating_duration_since(time::wall());
+        tokio::select! {
+            () = self.rung() => {}
+            () = time::sleep(left) => {}
+            () = time::wall_set(look_again) => {}
         }
     }
 }

@@ -1,11 +1,13 @@
 //! Which actors leave memory without being told to: those that were idle for long, and those that were used least recently
 //! when memory is short.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use mainstay_core::task::JoinHandle;
 use mainstay_core::time::{self, Duration};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::actor::Actor;
 use crate::actor::cell::ActorCell;
@@ -40,6 +42,7 @@ pub(crate) trait Gathered: Send + Sync {
 pub(crate) async fn watch<T: Actor>(hall: Weak<Hall<T>>, population: Arc<Population>) {
     loop {
         let scan = async {
+            inhabited(&hall).await;
             match population.next_scan() {
                 Some(moment) => time::sleep_until(moment).await,
                 None => std::future::pending().await,
@@ -51,6 +54,35 @@ pub(crate) async fn watch<T: Actor>(hall: Weak<Hall<T>>, population: Arc<Populat
                 collect(&hall, &population).await;
             }
             () = population.pressed() => relieve(&population).await,
+        }
+    }
+}
+
+/// Ready when an actor has a place in a partition: without any, a scan would find nothing, and none wakes up for it.
+async fn inhabited<T: Actor>(hall: &Weak<Hall<T>>) {
+    let Some(vacancy) = hall.upgrade().map(|hall| hall.core().vacancy.clone()) else { return };
+    vacancy.is_unwatched.store(true, Ordering::SeqCst);
+    // Looked at after that: a place that is made from now on notifies.
+    while hall.upgrade().is_some_and(|hall| hall.len() == 0) {
+        vacancy.ended.notified().await;
+    }
+    vacancy.is_unwatched.store(false, Ordering::SeqCst);
+}
+
+/// That a partition may have no place for any actor, and so no scan for idle ones.
+#[derive(Default)]
+pub(crate) struct Vacancy {
+    is_unwatched: AtomicBool,
+    ended: Notify,
+}
+
+impl Vacancy {
+    /// Ends it, when a place was made. The clock of uses has stood still while nothing was scanned: it moves to now, before
+    /// the first use of the new place.
+    pub(crate) fn end(&self, population: &Population) {
+        if self.is_unwatched.load(Ordering::SeqCst) {
+            population.advance();
+            self.ended.notify_one();
         }
     }
 }

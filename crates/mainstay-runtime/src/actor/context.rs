@@ -121,6 +121,13 @@ impl Context {
     }
 }
 
+/// So that `CounterRef::of(&ctx, id)` makes a proxy.
+impl AsRef<Services> for Context {
+    fn as_ref(&self) -> &Services {
+        self.services()
+    }
+}
+
 /// With the object of the actor.
 impl Drop for Context {
     fn drop(&mut self) {

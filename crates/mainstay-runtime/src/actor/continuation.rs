@@ -72,9 +72,9 @@ impl Context {
             )));
         }
         let (ending, plans) = (Arc::<Ending>::default(), self.stay.plans().clone());
-        let number = plans.add_continuation(&ending).map_err(|error| {
-            Error::new(error.kind(), format!("a continuation of {site} cannot begin: {error}")).with_source(error)
-        })?;
+        let number = plans
+            .add_continuation(&ending)
+            .map_err(|error| error.about(format_args!("a continuation of {site} cannot begin")))?;
         let entry = Entry { plans, number, _engagement: Engagement::new(site.clone()) };
         let begun = site.clone();
         current::leave(move |turn| {

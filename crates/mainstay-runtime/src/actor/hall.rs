@@ -8,15 +8,16 @@ use foldhash::quality::FixedState;
 use hashbrown::HashMap;
 use mainstay_core::task::{Home, Scope};
 use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Level, Result, SequenceNumber};
+use mainstay_state::CommitFaults;
 use mainstay_state::actor::{ActorStore, ActorWrites, Published};
 use parking_lot::RwLock;
 
 use crate::actor::Actor;
-use crate::actor::activation::{ActorOptions, CommitFaults};
+use crate::actor::activation::ActorOptions;
 use crate::actor::bell::Bell;
 use crate::actor::cell::ActorCell;
 use crate::actor::cell::removal::Removing;
-use crate::actor::collection;
+use crate::actor::collection::{self, Vacancy};
 use crate::actor::deactivation::leave_each;
 use crate::actor::enumeration::{ActorInfo, ActorReminder};
 use crate::actor::event::audience::Audience;
@@ -64,6 +65,8 @@ pub(crate) struct HallCore {
     pub(crate) ledger: Arc<Ledger>,
     /// How many actors are in memory here.
     pub(crate) active: AtomicU64,
+    /// That there may be no place at all.
+    pub(crate) vacancy: Arc<Vacancy>,
     /// What an actor in memory is counted for beside its state: the object, its place and the entry in the table.
     pub(crate) overhead_bytes: u64,
     /// The table with the actors.
@@ -98,6 +101,7 @@ impl HallCore {
             population,
             ledger,
             active: AtomicU64::new(0),
+            vacancy: Arc::default(),
             overhead_bytes: 0,
             table: Weak::<()>::new(),
             is_remindable,
@@ -149,10 +153,15 @@ impl HallCore {
 
     /// Commits what an actor has changed.
     pub(crate) async fn commit(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
-        if let Some(faults) = &self.faults {
-            faults.strike()?;
-        }
-        self.store()?.commit(writes).await.map_err(|error| self.not_committed(writes, error))
+        let store = self.store()?;
+        let committed = match &self.faults {
+            None => store.commit(writes).await,
+            Some(faults) => {
+                let struck = faults.commit(store.commit(writes)).await;
+                struck.inspect_err(|error| store.end_if_unknown(error))
+            }
+        };
+        committed.map_err(|error| self.not_committed(writes, error))
     }
 
     /// Says whose changes are too many for a commit.
@@ -222,7 +231,9 @@ impl<T: Actor> Hall<T> {
         if self.is_closed.load(Ordering::Acquire) {
             return None;
         }
-        Some(shard.entry(id.clone()).or_insert_with(|| ActorCell::new(id.clone(), self.core.clone())).clone())
+        let cell = shard.entry(id.clone()).or_insert_with(|| ActorCell::new(id.clone(), self.core.clone())).clone();
+        self.core.vacancy.end(&self.core.population);
+        Some(cell)
     }
 
     /// The place of an actor, if it has one.

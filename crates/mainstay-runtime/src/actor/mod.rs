@@ -55,7 +55,7 @@ pub use context::Context;
 pub use continuation::{CONTINUATIONS_PER_ACTOR_MAX, ContinuationMethod};
 pub use definition::Actor;
 pub use dynamic::{DYNAMIC_NAME_BYTES_MAX, DynamicState, DynamicStateMut, StateValue};
-pub use event::{Event, Events, Received};
+pub use event::{Event, EventMethod, Events, Received};
 pub use hooks::{Lifecycle, LifecycleHooks, NoLifecycle, NotRemindable, Probe, RemindHook, Remindable, TurnInfo};
 pub use kept::{ActorOpening, Kept, Seal};
 pub use paged::Paged;

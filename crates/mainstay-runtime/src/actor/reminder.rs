@@ -83,10 +83,7 @@ impl Remind<'_> {
     /// be; `TooLarge` for a name or payload over its limit, and for one more reminder than `reminders.count_max`.
     pub fn set(self) -> Result<Reminder> {
         let (site, name) = (&self.context.site, self.name);
-        self.register().map_err(|error| {
-            let text = format!("reminder {name:?} of {site} cannot be set: {error}");
-            Error::new(error.kind(), text).with_source(error)
-        })
+        self.register().map_err(|error| error.about(format_args!("reminder {name:?} of {site} cannot be set")))
     }
 
     fn register(self) -> Result<Reminder> {

@@ -132,10 +132,17 @@ impl ActorSettings {
                 return Err(Error::invalid(format!("{name} is {value}: use {} to {}", range.start(), range.end())));
             }
         }
+        if self.idle_scan > self.idle_timeout {
+            return Err(Error::invalid(format!(
+                "idle_scan is {:?} and idle_timeout is {:?}, so that an idle actor would stay for much longer than it is to: give \
+                 idle_scan at most idle_timeout, or leave it out",
+                self.idle_scan, self.idle_timeout
+            )));
+        }
         if self.reminders.retry_initial > self.reminders.retry_max {
             return Err(Error::invalid(format!(
                 "reminders.retry_initial is {:?} and reminders.retry_max is {:?}: the first wait may not be longer than the \
-                 longest",
+                 longest, so give reminders.retry_max at least as much",
                 self.reminders.retry_initial, self.reminders.retry_max
             )));
         }
@@ -172,6 +179,7 @@ mod tests {
         refused(|settings| settings.call_timeout = Duration::MAX, "call_timeout");
         refused(|settings| settings.memory_max = Some(1), "memory_max");
         refused(|settings| settings.active_actors_max = Some(0), "active_actors_max");
+        refused(|settings| settings.idle_timeout = Duration::from_secs(59), "idle_scan is 60s and idle_timeout is 59s");
         refused(|settings| settings.reminders.retry_max = Duration::from_millis(5), "reminders.retry_initial is 1s");
     }
 }

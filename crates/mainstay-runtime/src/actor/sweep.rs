@@ -26,7 +26,7 @@ const PAGE: usize = 256;
 /// How long a partition is left alone after a sweep: answers that expire one after another are removed by the bunch.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// The longest sleep before the wall clock is looked at again. Nobody waits for an answer to go.
+/// How often the system's wall clock is looked at again. Nobody waits for an answer to go.
 const LOOK_AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// How long a sweep waits for actors that are busy before it goes on without them.

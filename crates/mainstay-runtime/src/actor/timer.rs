@@ -117,9 +117,10 @@ impl Context {
             )));
         }
         let timer = Timer { name: name.into(), ending: Arc::default(), plans: self.stay.plans().clone() };
-        timer.plans.add_timer(&timer.name, &timer.ending).map_err(|error| {
-            Error::new(error.kind(), format!("timer {name:?} of {site} cannot be set: {error}")).with_source(error)
-        })?;
+        timer
+            .plans
+            .add_timer(&timer.name, &timer.ending)
+            .map_err(|error| error.about(format_args!("timer {name:?} of {site} cannot be set")))?;
         let running = keep_running(site.clone(), timer.clone(), Wait::new(due), period, method);
         drop(site.hall.scope.spawn(running));
         Ok(timer)

@@ -2,12 +2,14 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::sync::Arc;
 
-use mainstay_core::Result;
+use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::time::Duration;
+use mainstay_core::{ActorId, Result};
 
 use crate::actor::cell::removal::Removal;
 use crate::actor::{Event, Events};
 use crate::call::caller::Caller;
+use crate::router::Services;
 
 /// What all proxies have in common. Implemented by `#[interface]`, which refuses methods of these names in an interface: what
 /// is added here is added to its list.
@@ -27,6 +29,36 @@ pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
 
     #[doc(hidden)]
     fn caller(&self) -> &Caller;
+
+    /// A proxy to an actor, of the one type that implements the interface: `CounterRef::of(&node, "alice")`. It is made from a
+    /// node, from the context of an actor, service or worker, or from [`Services`], and is the same as by their `actor`.
+    ///
+    /// # Errors
+    /// As [`Services::actor`].
+    fn of(from: &impl AsRef<Services>, id: impl Into<ActorId>) -> Result<Self> {
+        from.as_ref().actor(id)
+    }
+
+    /// A proxy to the partition of a key, of the one service that implements the interface:
+    /// `InventoryRef::of_service(&node, "alice")`. It is the same as by `service` of a node or of a context.
+    ///
+    /// # Errors
+    /// As [`Services::service`].
+    fn of_service(from: &impl AsRef<Services>, key: impl Into<PartitionKey>) -> Result<Self>
+    where
+        Self: SharedInterface,
+    {
+        from.as_ref().service(key)
+    }
+
+    /// A proxy to the one worker that implements the interface: `ShoutingRef::of_worker(&node)`. It is the same as by `worker`
+    /// of a node or of a context.
+    ///
+    /// # Errors
+    /// As [`Services::worker`].
+    fn of_worker(from: &impl AsRef<Services>) -> Result<Self> {
+        from.as_ref().worker()
+    }
 
     /// The same proxy with another time limit for its calls.
     ///

@@ -86,12 +86,12 @@ pub(crate) struct Place {
 impl ServiceActivation {
     /// Opens the state and makes the object from it.
     pub(crate) async fn open<T: Service>(place: Place) -> Result<Box<dyn Activation>> {
-        let Place { address, partition, epoch, services, state, .. } = place;
+        let Place { address, partition, epoch, services, options, state, .. } = place;
         let (context, cancellation) = ServiceContext::new(address.clone(), partition.level(), epoch, services);
         let scope = Scope::new();
         let tasks = Tasks(scope.clone());
-        let (object, closing) =
-            scope.enter(catching("opening", make::<T>(&address, &partition, state, &context))).await?;
+        let make = make::<T>(&address, &partition, state, &options, &context);
+        let (object, closing) = scope.enter(catching("opening", make)).await?;
         if partition.check()? != epoch {
             closing.close().await;
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
@@ -143,16 +143,21 @@ impl Activation for ServiceActivation {
 async fn make<T: Service>(
     address: &Address,
     partition: &Partition,
-    options: StateOptions,
+    state: StateOptions,
+    options: &ActorOptions,
     context: &ServiceContext,
 ) -> Result<(T, Closing)> {
     let calls = Arc::new(TransactionTurns::default());
-    let state = StateManager::open_within(partition.clone(), options, Some(calls)).await?;
+    let state = StateManager::open_within(partition.clone(), state, Some(calls)).await?;
     let made = async {
         let before: Vec<_> = state.collections()?.into_iter().map(|info| info.name).collect();
         let mut transaction = state.begin();
         let object = T::open(&mut Opening { state: &state, transaction: &mut transaction, context }).await?;
         transaction.commit().await?;
+        // From here on: what opens a partition is no commit of the application.
+        if let Some(faults) = &options.faults {
+            state.use_faults(faults.clone());
+        }
         if address.index == 0 {
             // All partitions have the same collections, and one warning is enough.
             warn_of_strays::<T>(&before);

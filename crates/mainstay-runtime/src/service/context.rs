@@ -2,7 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mainstay_core::partitioning::{PartitionKey, Share};
-use mainstay_core::{Epoch, Level, PartitionId, Result};
+use mainstay_core::{ActorId, Epoch, Level, PartitionId, Result};
 use tokio::sync::watch;
 
 use crate::call::proxy::{Proxy, SharedInterface};
@@ -69,6 +69,22 @@ impl ServiceContext {
         &self.services
     }
 
+    /// A proxy to an actor, of the one type that implements the interface.
+    ///
+    /// # Errors
+    /// As [`Services::actor`].
+    pub fn actor<P: Proxy>(&self, id: impl Into<ActorId>) -> Result<P> {
+        self.services.actor(id)
+    }
+
+    /// A proxy to an actor of a type by its name.
+    ///
+    /// # Errors
+    /// As [`Services::actor_named`].
+    pub fn actor_named<P: Proxy>(&self, name: &str, id: impl Into<ActorId>) -> Result<P> {
+        self.services.actor_named(name, id)
+    }
+
     /// A proxy to the partition of a key, of the one service that implements the interface.
     ///
     /// # Errors
@@ -111,6 +127,13 @@ impl ServiceContext {
     /// True once [`cancelled`](ServiceContext::cancelled) is ready.
     pub fn is_cancelled(&self) -> bool {
         *self.cancelled.borrow() || self.cancelled.has_changed().is_err()
+    }
+}
+
+/// So that `CounterRef::of(&ctx, id)` makes a proxy.
+impl AsRef<Services> for ServiceContext {
+    fn as_ref(&self) -> &Services {
+        self.services()
     }
 }
 

@@ -93,3 +93,10 @@ impl WorkerContext {
         self.services.worker_named(name)
     }
 }
+
+/// So that `CounterRef::of(&ctx, id)` makes a proxy.
+impl AsRef<Services> for WorkerContext {
+    fn as_ref(&self) -> &Services {
+        self.services()
+    }
+}

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use mainstay_core::key::KEY_BYTES_MAX;
 use mainstay_core::time::WallTime;
-use mainstay_core::{ACTOR_ID_BYTES_MAX, ActorId, Error, ErrorKind, Result};
+use mainstay_core::{ACTOR_ID_BYTES_MAX, ActorId, Error, ErrorKind, RESTORE, Result};
 use mainstay_replica::{KeyRange, Partition, Snapshot, prefix_successor};
 use smallvec::SmallVec;
 use uuid::Uuid;
@@ -229,7 +229,7 @@ pub(super) fn parse_place(kind: Kind, place: &[u8]) -> Result<Place<'_>> {
 }
 
 fn damaged(what: &str, key: &[u8]) -> Error {
-    Error::corrupt(format!("{what} is damaged ({}): restore the partition from a copy", key.escape_ascii()))
+    Error::corrupt(format!("{what} is damaged ({}): {RESTORE}", key.escape_ascii()))
 }
 
 /// Takes an id off the front; `None` if there is none.
@@ -280,12 +280,12 @@ pub(super) fn check_partition(partition: &Partition, snapshot: &Snapshot) -> Res
             ),
         )),
         Some(_) => Err(Error::corrupt(format!(
-            "the record of how the actors of partition {id} are stored is damaged: restore it from a copy"
+            "the record of how the actors of partition {id} are stored is damaged: {RESTORE}"
         ))),
         None => match snapshot.scan(KeyRange::all(), mainstay_replica::Order::Ascending)?.next().transpose()? {
             None => Ok(true),
             Some(_) => Err(Error::corrupt(format!(
-                "partition {id} has entries, and no record of how they are stored: restore it from a copy"
+                "partition {id} has entries, and no record of how they are stored: {RESTORE}"
             ))),
         },
     }

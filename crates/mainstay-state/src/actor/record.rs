@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use mainstay_core::contract::Fingerprint;
 use mainstay_core::time::{Duration, WallTime};
-use mainstay_core::{ActorId, Error, ErrorKind, Result};
+use mainstay_core::{ActorId, Error, ErrorKind, RESTORE, Result};
 use mainstay_replica::Batch;
 use smallvec::SmallVec;
 
@@ -43,7 +43,7 @@ pub(super) struct Owner<'a> {
 impl Owner<'_> {
     fn damaged(self, why: &str) -> Error {
         let Self { kind, id, name } = self;
-        Error::corrupt(format!("{kind} {name:?} of actor {id} is damaged ({why}): restore the partition from a copy"))
+        Error::corrupt(format!("{kind} {name:?} of actor {id} is damaged ({why}): {RESTORE}"))
     }
 
     fn unknown(self, what: &str, version: u8) -> Error {
@@ -220,7 +220,7 @@ pub(super) fn check_known(id: &ActorId, record: &[u8]) -> Result<()> {
                 "the record of actor {id} has version {version}, which this build does not read: use the one that wrote it"
             ),
         )),
-        _ => Err(Error::corrupt(format!("the record of actor {id} is damaged: restore the partition from a copy"))),
+        _ => Err(Error::corrupt(format!("the record of actor {id} is damaged: {RESTORE}"))),
     }
 }
 

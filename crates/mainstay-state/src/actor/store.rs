@@ -395,6 +395,12 @@ impl ActorStore {
         batch
     }
 
+    /// Closes this if nobody knows what became of a commit, as [`commit`](Self::commit) does by itself: for who has an error
+    /// in its place.
+    pub fn end_if_unknown(&self, error: &Error) {
+        self.inner.tenure.end_if_unknown(error);
+    }
+
     /// Commits a batch. If nobody knows what became of it, this is closed.
     pub(super) async fn send(&self, batch: Batch) -> Result<SequenceNumber> {
         let Inner { partition, tenure, home, .. } = &*self.inner;

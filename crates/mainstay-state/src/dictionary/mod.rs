@@ -326,9 +326,7 @@ where
         KEY.with_borrow_mut(|bytes| {
             bytes.clear();
             bytes.extend_from_slice(&layout::entry_prefix(self.handle.known.id));
-            key::encode_into(bytes, key).map_err(|error| {
-                Error::new(error.kind(), format!("{}: {error}", self.handle.known)).with_source(error)
-            })?;
+            key::encode_into(bytes, key).map_err(|error| error.about(&self.handle.known))?;
             Ok(Key::from(&bytes[..]))
         })
     }

@@ -3,7 +3,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::vec;
 
-use mainstay_core::{Error, Result};
+use mainstay_core::Result;
 use mainstay_replica::{KeyRange, Order};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -83,7 +83,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Items<T> {
         let value = Entry::decode::<T>(raw).and_then(|entry| entry.value());
         value.map(Some).map_err(|error| {
             let place = Place::parse(&key).map_or_else(|| "an item".to_owned(), |place| place.to_string());
-            Error::new(error.kind(), format!("{}, {place}: {error}", self.queue.known)).with_source(error)
+            error.about(format_args!("{}, {place}", self.queue.known))
         })
     }
 }

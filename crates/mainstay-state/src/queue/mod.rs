@@ -251,8 +251,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Queue<T> {
 
 /// An item as it is stored.
 pub(crate) fn encode<T: Value>(queue: &Handle, item: T) -> Result<Entry> {
-    Entry::encode(Arc::new(item), None, None, |_| false)
-        .map_err(|error| Error::new(error.kind(), format!("{}: {error}", queue.known)).with_source(error))
+    Entry::encode(Arc::new(item), None, None, |_| false).map_err(|error| error.about(&queue.known))
 }
 
 /// Makes an item that was granted part of a transaction, and reads it.
@@ -266,7 +265,7 @@ pub(crate) fn keep<T: Value>(queue: &Handle, tx: &mut Transaction, granted: Gran
 }
 
 fn read<T: Value>(queue: &Handle, item: &Item) -> Result<Arc<T>> {
-    Entry::decode::<T>(item.raw().clone()).and_then(|entry| entry.value()).map_err(|error| {
-        Error::new(error.kind(), format!("{}, {}: {error}", queue.known, item.place)).with_source(error)
-    })
+    Entry::decode::<T>(item.raw().clone())
+        .and_then(|entry| entry.value())
+        .map_err(|error| error.about(format_args!("{}, {}", queue.known, item.place)))
 }

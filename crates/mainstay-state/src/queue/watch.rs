@@ -2,7 +2,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mainstay_core::{Error, Result, SequenceNumber};
+use mainstay_core::{Result, SequenceNumber};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -102,9 +102,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> QueueWatch<T> {
 fn read<T: Value>(handle: &Handle, change: &RawChange) -> Result<QueueChange<T>> {
     let item = |stored: &Bytes| {
         let item = Entry::decode::<T>(stored.clone()).and_then(|entry| entry.value());
-        item.map_err(|error| {
-            Error::new(error.kind(), format!("an item of {}: {error}", handle.known)).with_source(error)
-        })
+        item.map_err(|error| error.about(format_args!("an item of {}", handle.known)))
     };
     Ok(match change {
         RawChange::Entry { new: Some(new), .. } => QueueChange::Enqueued(item(new)?),

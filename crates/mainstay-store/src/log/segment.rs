@@ -33,7 +33,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
 use bytes::Bytes;
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Error, ErrorKind, RESTORE, Result};
 use parking_lot::Mutex;
 
 pub use activity::LogActivity;
@@ -181,10 +181,7 @@ impl SegmentLog {
 }
 
 fn no_log(dir: &Path) -> Error {
-    Error::new(
-        ErrorKind::NotFound,
-        format!("there is no node log in {}: restore the folder from a copy", dir.display()),
-    )
+    Error::new(ErrorKind::NotFound, format!("there is no node log in {}: {RESTORE}", dir.display()))
 }
 
 /// The first segment of a new log.

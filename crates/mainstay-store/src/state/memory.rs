@@ -329,7 +329,7 @@ impl State {
     #[inline]
     fn next_index(&self) -> Result<u64> {
         self.mark.index.checked_add(1).ok_or_else(|| {
-            Error::corrupt("the state in memory is at the last index that there is: import it from another replica")
+            Error::corrupt("the state in memory is at the last index that there is: start with an empty data folder")
         })
     }
 

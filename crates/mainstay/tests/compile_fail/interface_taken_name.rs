@@ -16,6 +16,9 @@ trait Shop {
     async fn after_turn(&self) -> Result<()>;
     async fn r#remind(&mut self) -> Result<()>;
     async fn __hidden(&self) -> Result<()>;
+    async fn of(&self) -> Result<()>;
+    async fn of_service(&self) -> Result<()>;
+    async fn of_worker(&self) -> Result<()>;
 }
 
 fn main() {}

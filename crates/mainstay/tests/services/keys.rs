@@ -56,7 +56,7 @@ async fn every_key_leads_to_the_partition_that_has_it() {
     // `alice` is 8332761332120969289, see docs/internals/partitioning.md.
     assert_eq!(
         share(&node, "Wide", "alice").await.unwrap(),
-        share(&node, "Wide", 8_332_761_332_120_969_289).await.unwrap()
+        share(&node, "Wide", 8_332_761_332_120_969_289_i64).await.unwrap()
     );
     assert_eq!(share(&node, "Narrow", -1).await.unwrap(), "Narrow keys -10 to -1");
     assert_eq!(share(&node, "regions", PartitionKey::named("us")).await.unwrap(), "regions \"us\"");

@@ -309,9 +309,7 @@ impl<W: DurableWriter> Lifecycle for DurableBatch<W> {
     async fn activate(&mut self) -> Result<()> {
         self.key()?;
         self.settings = self.writer.settings();
-        self.settings.check().map_err(|error| {
-            Error::invalid(format!("the lines of {} cannot be: {error}", W::NAME)).with_source(error)
-        })?;
+        self.settings.check().map_err(|error| error.about(format_args!("the lines of {} cannot be", W::NAME)))?;
         self.window = self.settings.items_max;
         self.metrics.waiting.set(self.book.waiting());
         Ok(())

@@ -75,8 +75,7 @@ pub(super) fn encode<R: Row>(types: &[Type], rows: &[R]) -> Result<Vec<Column>> 
         row.put(&mut values);
         let Values { next, failure, .. } = values;
         if let Some(failure) = failure {
-            let message = format!("row {number} of {} cannot be sent: {failure}", rows.len());
-            return Err(Error::new(failure.kind(), message).with_source(failure));
+            return Err(failure.about(format_args!("row {number} of {} cannot be sent", rows.len())));
         }
         if next != R::COLUMNS.len() {
             let message = format!("`put` of a row of {} pushed {next} values for {:?}", R::SERVICE, R::COLUMNS);

@@ -57,6 +57,16 @@ impl<T> Layered<T> {
         }
     }
 
+    /// True if anybody has set a key.
+    pub(super) fn is_said(&self, key: &str) -> bool {
+        self.origins.contains_key(key)
+    }
+
+    /// The keys that a message names.
+    pub(super) fn named_in(&self, text: &str) -> Vec<&'static str> {
+        self.names().filter(|name| text.contains(name)).collect()
+    }
+
     /// Where the last of these keys that anybody set comes from.
     pub(super) fn said_last(&self, keys: &[&str]) -> Origin {
         let said = keys.iter().rev().find_map(|key| self.origins.get(key));

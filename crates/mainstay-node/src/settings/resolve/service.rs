@@ -1,8 +1,7 @@
 use mainstay_core::Level;
 use mainstay_core::partitioning::Partitioning;
-use mainstay_runtime::{ActorSettings, StateOptions};
 
-use super::{Declared, Defaults, Layered, check_actors};
+use super::{Declared, Defaults, check_actors, check_states, follow};
 use crate::settings::actor_keys::ACTOR_KEYS;
 use crate::settings::assignment::{Assignment, Scope};
 use crate::settings::effective::{ServiceSettings, Setting, Sourced};
@@ -134,7 +133,11 @@ pub(super) fn service(
     }
     let replicas = replicas.over(&defaults.replicas, level.value);
     problems.extend(replicas.check(&section, level.value));
+    if let Some(actor) = &mut actor {
+        follow(actor);
+    }
     problems.extend(actor.as_ref().and_then(|actor| check_actors(&section, actor)));
+    problems.extend(state.as_ref().and_then(|state| check_states(&section, state)));
 
     let mut shown = vec![
         Setting { key: scope.full(PERSISTENCE), value: Value::Level(level.value), origin: level.origin.clone() },
@@ -160,9 +163,13 @@ pub(super) fn service(
 }
 
 /// What a file says about a type that is not known here: checked as far as it can be, and shown as it is.
-pub(super) fn foreign_service(name: &str, wishes: &[Assignment], problems: &mut Vec<Problem>) -> Vec<Setting> {
-    let mut actor = Layered::new(ACTOR_KEYS, ActorSettings::default());
-    let mut state = Layered::new(STATE_KEYS, StateOptions::default());
+pub(super) fn foreign_service(
+    name: &str,
+    wishes: &[Assignment],
+    defaults: &Defaults,
+    problems: &mut Vec<Problem>,
+) -> Vec<Setting> {
+    let (mut actor, mut state) = (defaults.actors.clone(), defaults.states.clone());
     let others: Vec<_> = state.names().chain(PLACEMENT_KEYS).collect();
     let (mut level, mut replicas, mut shown) = (Level::Persisted, ReplicaWishes::default(), Vec::new());
     for wish in wishes {
@@ -192,7 +199,20 @@ pub(super) fn foreign_service(name: &str, wishes: &[Assignment], problems: &mut 
         }
     }
     problems.extend(replicas.check(&format!("services.{name}"), level));
-    problems.extend(check_actors(&format!("services.{name}"), &actor));
+    follow(&mut actor);
+    // What contradicts a default is left to the node, which knows what the attribute of the type has in its place. What is wrong
+    // with the defaults is said once, for them.
+    let is_said = |key: &&str| wishes.iter().any(|wish| wish.key == **key);
+    let section = format!("services.{name}");
+    let of_actor = check_actors(&section, &actor).filter(|problem| {
+        let named = actor.named_in(&problem.text);
+        named.iter().all(|key| actor.is_said(key)) && named.iter().any(is_said)
+    });
+    let of_state = check_states(&section, &state).filter(|problem| {
+        let named = state.named_in(&problem.text);
+        named.iter().any(is_said)
+    });
+    problems.extend(of_actor.into_iter().chain(of_state));
     shown
 }
 

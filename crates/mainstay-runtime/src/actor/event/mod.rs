@@ -10,6 +10,7 @@
 
 mod definition;
 mod events;
+mod handler;
 mod publishing;
 mod received;
 mod subscribing;
@@ -21,6 +22,7 @@ mod subscription;
 
 pub use definition::Event;
 pub use events::Events;
+pub use handler::EventMethod;
 pub use received::Received;
 pub(crate) use subscribing::Listeners;
 pub(crate) use subscription::Subscription;

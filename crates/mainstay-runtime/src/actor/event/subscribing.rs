@@ -1,4 +1,3 @@
-use std::future::ready;
 use std::sync::Arc;
 
 use mainstay_core::time;
@@ -11,8 +10,9 @@ use crate::actor::cell::ActorCell;
 use crate::actor::context::Context;
 use crate::actor::event::definition::Event;
 use crate::actor::event::events::Events;
+use crate::actor::event::handler::EventMethod;
 use crate::actor::event::received::Received;
-use crate::actor::internal::{TurnFuture, run_turn};
+use crate::actor::internal::run_turn;
 use crate::actor::site::Site;
 use crate::backoff::Backoff;
 use crate::call::arrival::Method;
@@ -34,16 +34,17 @@ impl Context {
     /// keep [`Received::sequence`] in the state where a gap matters. After a panic or a failed commit, an actor that had
     /// subscriptions is activated anew by itself.
     ///
+    /// The handler is an async method of the actor, `ctx.subscribe(&ship, Self::moved)` for an
+    /// `async fn moved(&mut self, moved: Received<Moved>) -> Result<()>`, or an async closure:
+    ///
     /// ```
     /// # use mainstay_runtime::{Actor, Context, Event, Proxy, Received};
     /// # use mainstay_core::Result;
     /// # fn subscribe<Radar, Ship, Moved>(ctx: &Context, ship: &Ship) -> Result<()>
     /// # where Radar: Actor + Extend<Moved>, Ship: Proxy, Moved: Event {
-    /// ctx.subscribe(ship, |radar: &mut Radar, moved: Received<Moved>| {
-    ///     Box::pin(async move {
-    ///         radar.extend([moved.event]);
-    ///         Ok(())
-    ///     })
+    /// ctx.subscribe(ship, async |radar: &mut Radar, moved: Received<Moved>| {
+    ///     radar.extend([moved.event]);
+    ///     Ok(())
     /// })
     /// # }
     /// ```
@@ -55,7 +56,7 @@ impl Context {
         A: Actor,
         P: Proxy,
         E: Event,
-        F: for<'a> Fn(&'a mut A, Received<E>) -> TurnFuture<'a> + Send + Sync + 'static,
+        F: for<'a> EventMethod<'a, A, E> + Sync + 'static,
     {
         if self.site.cell::<ActorCell<A>>().is_none() {
             return Err(Error::invalid(format!(
@@ -76,7 +77,7 @@ impl Context {
                 ),
             ));
         }
-        let task = self.site.hall.scope.spawn(listen(self.site.clone(), events, Arc::new(handler)));
+        let task = self.site.hall.scope.spawn(listen(self.site.clone(), events, handler));
         tasks.push(task.abort_handle());
         Ok(())
     }
@@ -101,11 +102,11 @@ impl Drop for Listeners {
 }
 
 /// Handles what comes, one after another.
-async fn listen<A, E, F>(site: Arc<Site>, mut events: Events<E>, handler: Arc<F>)
+async fn listen<A, E, F>(site: Arc<Site>, mut events: Events<E>, handler: F)
 where
     A: Actor,
     E: Event,
-    F: for<'a> Fn(&'a mut A, Received<E>) -> TurnFuture<'a> + Send + Sync + 'static,
+    F: for<'a> EventMethod<'a, A, E> + Sync + 'static,
 {
     while !events.is_ended() {
         match events.next().await {
@@ -116,23 +117,25 @@ where
 }
 
 /// Handles an event in a turn. One that finds the mailbox full waits: meanwhile the subscription's own buffer fills.
-async fn handle<A, E, F>(site: &Arc<Site>, received: Received<E>, handler: &Arc<F>)
+async fn handle<A, E, F>(site: &Arc<Site>, received: Received<E>, handler: &F)
 where
     A: Actor,
     E: Event,
-    F: for<'a> Fn(&'a mut A, Received<E>) -> TurnFuture<'a> + Send + Sync + 'static,
+    F: for<'a> EventMethod<'a, A, E> + Sync + 'static,
 {
     let sequence = received.sequence;
     let unhandled = Arc::new(Mutex::new(Some(received)));
     let mut backoff = Backoff::new();
     while let Some(cell) = site.cell::<ActorCell<A>>() {
         let (handler, unhandled_here) = (handler.clone(), unhandled.clone());
-        let turn = run_turn(&cell, &ON_EVENT, move |actor| {
+        let turn = run_turn(&cell, &ON_EVENT, move |actor: &mut A| {
             let received = unhandled_here.lock().take();
-            match received {
-                Some(received) => handler(actor, received),
-                None => Box::pin(ready(Ok(()))),
-            }
+            Box::pin(async move {
+                match received {
+                    Some(received) => handler.run(actor, received).await,
+                    None => Ok(()),
+                }
+            })
         });
         let Err(error) = turn.await else { return };
         if error.kind() != ErrorKind::Overloaded || unhandled.lock().is_none() {

@@ -143,7 +143,7 @@ async fn stage<T: Actor>(
         Ok(actor) => actor,
         Err(error) => {
             gate::release(site, outputs, || Err(turn_failed(site)));
-            return Err(Error::new(error.kind(), format!("{site} cannot be activated: {error}")).with_source(error));
+            return Err(error.about(format_args!("{site} cannot be activated")));
         }
     };
     watching.watch.succeed();

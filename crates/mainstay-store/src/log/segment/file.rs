@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use mainstay_core::{Error, Result};
+use mainstay_core::{Error, RESTORE, Result};
 use parking_lot::Mutex;
 
 use super::format::{self, SegmentHeader};
@@ -199,8 +199,7 @@ impl Segment {
 
 pub(super) fn corrupt_at(path: &Path, offset: u64, what: &str) -> Error {
     Error::corrupt(format!(
-        "node log file {} is damaged at offset {offset}: {what}; nothing was changed: restore the folder from a copy, or \
-         remove this node from its replica sets and start it with an empty folder",
+        "node log file {} is damaged at offset {offset}: {what}; nothing was changed: {RESTORE}",
         path.display()
     ))
 }

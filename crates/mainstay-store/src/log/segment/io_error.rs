@@ -17,7 +17,7 @@ pub(super) fn io_error(doing: &str, path: &Path, error: io::Error) -> Error {
 /// reason is gone.
 pub(super) fn refusal(doing: &str, path: &Path, error: io::Error) -> Error {
     let (kind, more) = match is_full(&error) {
-        true => (ErrorKind::StorageFull, ", or compact the log"),
+        true => (ErrorKind::StorageFull, " and try again"),
         false => (ErrorKind::Retry, "; nothing was changed, try again then"),
     };
     let remedy = remedy(&error);
@@ -26,7 +26,7 @@ pub(super) fn refusal(doing: &str, path: &Path, error: io::Error) -> Error {
 
 /// The error that everybody gets after a failure.
 pub(super) fn stopped(cause: &str) -> Error {
-    Error::fatal(format!("the node log has stopped: {cause}; once that is mended, open the log anew"))
+    Error::fatal(format!("the node log has stopped: {cause}; once that is mended, restart the node"))
 }
 
 /// True if the disk has no room.
@@ -53,8 +53,8 @@ mod tests {
     #[test]
     fn a_refusal_says_what_to_do_and_not_that_the_log_has_stopped() {
         for (errno, kind, remedy) in [
-            (Errno::NOSPC, ErrorKind::StorageFull, "the disk is full; free room, or compact the log"),
-            (Errno::DQUOT, ErrorKind::StorageFull, "the disk is full; free room, or compact the log"),
+            (Errno::NOSPC, ErrorKind::StorageFull, "the disk is full; free room and try again"),
+            (Errno::DQUOT, ErrorKind::StorageFull, "the disk is full; free room and try again"),
             (Errno::ACCESS, ErrorKind::Retry, "permission denied"),
             (Errno::ROFS, ErrorKind::Retry, "mount it for writing"),
             (Errno::MFILE, ErrorKind::Retry, "too many files are open"),
@@ -63,7 +63,7 @@ mod tests {
             let error = refusal("reserve", Path::new("/log"), errno.into());
             assert_eq!(error.kind(), kind);
             let text = error.to_string();
-            assert!(text.contains("/log") && text.contains(remedy) && !text.contains("anew"), "{text}");
+            assert!(text.contains("/log") && text.contains(remedy) && !text.contains("restart"), "{text}");
         }
     }
 
@@ -72,7 +72,7 @@ mod tests {
         let error = io_error("write to", Path::new("/log"), Errno::NOSPC.into());
         let text = stopped(&error.to_string()).to_string();
         assert!(
-            text.contains("free room") && text.contains("open the log anew") && !text.contains("compact"),
+            text.contains("free room") && text.contains("restart the node") && !text.contains("try again"),
             "{text}"
         );
     }

@@ -91,6 +91,12 @@ impl LogOptions {
         self.aligned(self.segment_bytes.min(FIRST_SEGMENT_BYTES))
     }
 
+    /// How many bytes a new log takes: those of its first segment and of the next one, which is reserved.
+    pub fn first_start_bytes(&self) -> u64 {
+        let first = self.first_length();
+        first.saturating_add(self.length_after(first))
+    }
+
     /// The length of the segment after one that was created with a length.
     pub(super) fn length_after(&self, len: u64) -> u64 {
         self.aligned(len.saturating_mul(2).clamp(self.first_length(), self.segment_bytes))

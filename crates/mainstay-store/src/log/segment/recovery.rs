@@ -7,7 +7,7 @@ mod tail;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Error, ErrorKind, RESTORE, Result};
 
 use replay::Replay;
 use tail::Tail;
@@ -76,8 +76,7 @@ pub(super) fn recover(disk: &dyn Disk, dir: &Path, alignment: u32) -> Result<Opt
 
     let index = replay.groups.finish().map_err(|(group, index)| {
         Error::corrupt(format!(
-            "entry {index} of group {} is in no file of node log folder {}: a file is missing; restore the folder from a \
-             copy, or remove this node from its replica sets and start it with an empty folder",
+            "entry {index} of group {} is in no file of node log folder {}: a file is missing; {RESTORE}",
             group.0,
             dir.display()
         ))
@@ -267,12 +266,7 @@ fn header_of(found: &Found) -> Result<SegmentHeader> {
 }
 
 fn missing_file(dir: &Path, number: u32) -> Error {
-    Error::corrupt(format!(
-        "file {} of node log folder {} is missing; restore the folder from a copy, or remove this node from its replica \
-         sets and start it with an empty folder",
-        file_name(number),
-        dir.display()
-    ))
+    Error::corrupt(format!("file {} of node log folder {} is missing; {RESTORE}", file_name(number), dir.display()))
 }
 
 fn remove(disk: &dyn Disk, path: &Path) -> Result<()> {

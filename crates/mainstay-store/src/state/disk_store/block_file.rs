@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Error, ErrorKind, RESTORE, Result};
 use parking_lot::Mutex;
 
 use super::failure::{Replaced, io_failure};
@@ -91,10 +91,7 @@ impl BlockFile {
         let file_len = file.len().map_err(failed)?;
         let units = (file_len - HEAD_BYTES as u64) / UNIT_BYTES as u64;
         if units < 2 {
-            return Err(Error::corrupt(format!(
-                "state store {} is cut off: import its state from another replica",
-                path.display()
-            )));
+            return Err(Error::corrupt(format!("state store {} is cut off: {RESTORE}", path.display())));
         }
         let copies = [read_unit(&*file, 0, 0), read_unit(&*file, 1, 0)];
         let bytes = match copies {
@@ -336,9 +333,7 @@ fn check_head(path: &Path, head: &[u8], owner: &[u8]) -> Result<()> {
     let path = path.display();
     let checksum = crc32c::crc32c(&head[..HEAD_CHECKSUM_AT]).to_le_bytes();
     if head[..8] != MAGIC || head[HEAD_CHECKSUM_AT..] != checksum {
-        return Err(Error::corrupt(format!(
-            "{path} is no state store, or its head is damaged: import its state from another replica"
-        )));
+        return Err(Error::corrupt(format!("{path} is no state store, or its head is damaged: {RESTORE}")));
     }
     let number_at = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
     if number_at(8) != VERSION {

@@ -5,7 +5,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Error, ErrorKind, RESTORE, Result};
 use redb::StorageError;
 
 use super::reading::Unread;
@@ -27,8 +27,7 @@ pub(super) fn io_failure(path: &Path, action: &str, error: io::Error) -> Error {
     let path = path.display();
     let (kind, message) = match error.kind() {
         io::ErrorKind::NotFound => {
-            let remedy = "check the data folder, or import its state from another replica";
-            (ErrorKind::NotFound, format!("cannot {action} state store {path}: there is no such file; {remedy}"))
+            (ErrorKind::NotFound, format!("cannot {action} state store {path}: there is no such file; {RESTORE}"))
         }
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             (ErrorKind::StorageFull, format!("cannot {action} state store {path}: the disk is full, make room"))
@@ -36,10 +35,9 @@ pub(super) fn io_failure(path: &Path, action: &str, error: io::Error) -> Error {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             (ErrorKind::Invalid, format!("cannot {action} state store {path}: allow this user to read and write it"))
         }
-        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => (
-            ErrorKind::Corrupt,
-            format!("cannot {action} state store {path}: it is damaged, import its state from another replica"),
-        ),
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
+            (ErrorKind::Corrupt, format!("cannot {action} state store {path}: it is damaged; {RESTORE}"))
+        }
         _ => (ErrorKind::Retry, format!("cannot {action} state store {path}: the disk failed, check it")),
     };
     Error::new(kind, message).with_source(error)
@@ -69,14 +67,11 @@ pub(super) fn redb_failure(path: &Path, action: &str, error: impl Into<redb::Err
         // Left behind by a panic of redb's, which was told to who caused it, or asked of redb where it cannot be done: the
         // file is as it was.
         error @ (redb::Error::TransactionPoisoned | redb::Error::Unsupported) => {
-            let message = format!("cannot {action} state store {}: redb refused; open it again", path.display());
+            let message = format!("cannot {action} state store {}: redb refused; restart the node", path.display());
             Error::fatal(message).with_source(error)
         }
-        error => Error::corrupt(format!(
-            "cannot {action} state store {}: it is damaged, import its state from another replica",
-            path.display()
-        ))
-        .with_source(error),
+        error => Error::corrupt(format!("cannot {action} state store {}: it is damaged; {RESTORE}", path.display()))
+            .with_source(error),
     }
 }
 

@@ -34,7 +34,7 @@ fn with_record(change: impl FnOnce(&mut Checkpoint)) -> SimDisk {
 fn assert_corrupt<T>(outcome: Result<T>) {
     let error = outcome.map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Corrupt, "{error:?}");
-    assert!(error.to_string().contains(PATH) && error.to_string().contains("import"), "{error}");
+    assert!(error.to_string().contains(PATH) && error.to_string().contains("restore a copy"), "{error}");
 }
 
 #[test]

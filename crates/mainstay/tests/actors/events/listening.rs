@@ -28,16 +28,18 @@ const BAD: u64 = 13;
 impl Lifecycle for ListenerActor {
     async fn activate(&mut self) -> Result<()> {
         let speaker: SpeakerRef = self.ctx.actor("alice")?;
-        self.ctx.subscribe(&speaker, |listener: &mut Self, said: Received<Said>| {
-            Box::pin(async move {
-                listener.heard.push(said.event.value);
-                tokio::task::yield_now().await;
-                match said.event.value {
-                    BAD => Err(Error::invalid("on purpose")),
-                    _ => Ok(()),
-                }
-            })
-        })
+        self.ctx.subscribe(&speaker, Self::hear)
+    }
+}
+
+impl ListenerActor {
+    async fn hear(&mut self, said: Received<Said>) -> Result<()> {
+        self.heard.push(said.event.value);
+        tokio::task::yield_now().await;
+        match said.event.value {
+            BAD => Err(Error::invalid("on purpose")),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -52,7 +54,7 @@ impl Listener for ListenerActor {
 
     async fn subscribe_as_another(&self) -> Result<()> {
         let speaker: SpeakerRef = self.ctx.actor("alice")?;
-        self.ctx.subscribe(&speaker, |_: &mut SpeakerActor, _: Received<Said>| Box::pin(async { Ok(()) }))
+        self.ctx.subscribe(&speaker, async |_: &mut SpeakerActor, _: Received<Said>| Ok(()))
     }
 }
 
@@ -140,14 +142,12 @@ const HITS: u64 = 100;
 impl Lifecycle for PlayerActor {
     async fn activate(&mut self) -> Result<()> {
         let other = if *self.ctx.id() == ActorId::from("ping") { "pong" } else { "ping" };
-        self.ctx.subscribe(&self.ctx.actor::<PlayerRef>(other)?, |player: &mut Self, ball: Received<Ball>| {
-            Box::pin(async move {
-                *player.hits += 1;
-                if ball.event.hits < HITS {
-                    player.ctx.publish(Ball { hits: ball.event.hits + 1 })?;
-                }
-                Ok(())
-            })
+        self.ctx.subscribe(&self.ctx.actor::<PlayerRef>(other)?, async |player: &mut Self, ball: Received<Ball>| {
+            *player.hits += 1;
+            if ball.event.hits < HITS {
+                player.ctx.publish(Ball { hits: ball.event.hits + 1 })?;
+            }
+            Ok(())
         })
     }
 }

@@ -93,7 +93,7 @@ fn a_block_that_finds_no_room_after_all_stops_the_log_and_loses_nothing() {
         for error in [error, write(&log, |_| {}).unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::Fatal);
             let text = error.to_string();
-            assert!(text.contains("the disk is full") && text.contains("open the log anew"), "{text}");
+            assert!(text.contains("the disk is full") && text.contains("restart the node"), "{text}");
         }
         drop(log);
         disk.crash();
