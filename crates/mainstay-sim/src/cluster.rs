@@ -25,7 +25,7 @@ pub(crate) const CLUSTER: ClusterId = ClusterId(1);
 pub(crate) const SET: SetId = SetId { level: Level::Persisted, number: 0 };
 
 /// How long it may take, in simulated time, until nothing has the folder of a process open that was stopped.
-const FOLDER_FREE: Duration = Duration::from_secs(10);
+const FOLDER_FREE: Duration = Duration::from_secs(1);
 
 /// The nodes of a run.
 #[derive(Debug)]
@@ -96,8 +96,7 @@ impl Cluster {
     pub(crate) async fn start(&self, id: NodeId) -> Result<()> {
         let disk = {
             let mut nodes = self.nodes.lock();
-            let disk = || SimDisk::new(self.seed ^ id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-            let node = nodes.entry(id).or_insert_with(|| Node::new(disk()));
+            let node = nodes.entry(id).or_insert_with(|| self.node(id));
             if node.running.is_some() || std::mem::replace(&mut node.is_busy, true) {
                 return Ok(());
             }
@@ -118,6 +117,11 @@ impl Cluster {
             Err(error) => event!(self.trace, "{id} could not start: {:?}", error.kind()),
         }
         started.map(drop)
+    }
+
+    /// A node with an empty disk.
+    fn node(&self, id: NodeId) -> Node {
+        Node::new(SimDisk::new(self.seed ^ id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 
     async fn start_on(&self, id: NodeId, disk: SimDisk) -> Result<Running> {
@@ -250,14 +254,13 @@ impl Cluster {
         }
     }
 
-    /// Lets one operation of a node's disk fail. False if there is no such node.
-    pub(crate) fn inject(&self, id: NodeId, op: DiskOp, nth: u64) -> bool {
+    /// Lets one operation of a node's disk fail, once. The node may be one that was never started.
+    pub(crate) fn inject(&self, id: NodeId, op: DiskOp, nth: u64) {
         let mut nodes = self.nodes.lock();
-        let Some(node) = nodes.get_mut(&id) else { return false };
+        let node = nodes.entry(id).or_insert_with(|| self.node(id));
         event!(self.trace, "{op:?} of the disk of {id} is to fail once, at number {nth} from now");
         node.has_fault = true;
         node.disk.inject(Fault::on(op).nth(nth));
-        true
     }
 
     /// True if an operation of a node's disk was made to fail, and that was not taken back.

@@ -247,6 +247,7 @@ impl Total {
         say(format_args!("{} seeds, {:.0} per minute", self.seeds, self.seeds as f64 / minutes.max(1e-9)));
         say(format_args!("{:.1} hours simulated", self.simulated_secs / 3600.0));
         say(format_args!("done, of what was tried: {}", self.troubles));
+        say(format_args!("faults of disks: {}", self.troubles.disk_faults));
         say(format_args!(
             "{} commits acknowledged, {} of unknown outcome, {} reads; {} operations on shared registers",
             self.acknowledged, self.unknown, self.reads, self.shared

@@ -132,6 +132,16 @@ impl DiskFaults {
     }
 }
 
+impl fmt::Display for DiskFaults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, (op, tally)) in DiskOp::ALL.iter().zip(&self.0).enumerate() {
+            let comma = if number == 0 { "" } else { ", " };
+            write!(f, "{comma}{tally} {op:?}")?;
+        }
+        Ok(())
+    }
+}
+
 impl AddAssign for DiskFaults {
     fn add_assign(&mut self, other: Self) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {

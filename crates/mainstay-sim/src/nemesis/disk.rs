@@ -9,6 +9,15 @@ use rand::RngExt as _;
 
 use super::Nemesis;
 
+/// An operation of a node's disk that is to fail.
+#[derive(Debug)]
+pub(super) struct InjectedFault {
+    node: NodeId,
+    op: DiskOp,
+    /// How many operations had failed there before.
+    before: u64,
+}
+
 impl Nemesis {
     pub(super) fn doom_one(self: &Arc<Self>) {
         let Some(victim) = self.victim() else { return };
@@ -46,17 +55,7 @@ impl Nemesis {
     /// was written stays, synced or not.
     pub(super) fn fail_disk_once(self: &Arc<Self>) {
         let Some(victim) = self.victim().filter(|victim| !self.cluster.is_doomed(*victim)) else { return };
-        let op = DiskOp::ALL[random::rng().random_range(0..DiskOp::ALL.len())];
-        let nth_max = match op {
-            DiskOp::Write | DiskOp::Sync | DiskOp::Read => 30,
-            DiskOp::Open | DiskOp::Len => 8,
-            _ => 2,
-        };
-        let before = self.cluster.struck(victim);
-        if !self.cluster.inject(victim, op, random::rng().random_range(1..=nth_max)) {
-            return;
-        }
-        self.counts.lock().disk_faults.note(op, |tally| tally.tried += 1);
+        let fault = self.inject(victim);
         let this = self.clone();
         let pause = Duration::from_millis(random::rng().random_range(1..500));
         let is_orderly = random::rng().random_bool(0.5);
@@ -66,21 +65,42 @@ impl Nemesis {
             if this.is_over() || !this.cluster.has_fault(victim) || !this.end_process(victim, is_orderly).await {
                 return;
             }
-            let failed = this.cluster.start(victim).await.is_err();
-            let has_struck = this.cluster.struck(victim) > before;
-            this.counts.lock().disk_faults.note(op, |tally| tally.end(has_struck));
-            if this.cluster.has_fault(victim) {
-                if this.is_over() {
-                    return;
-                }
-                this.cluster.mend_disk(victim);
-                // Even if it runs by now it may yet stumble over what has failed.
-                if has_struck && !failed {
-                    this.end_process(victim, is_orderly).await;
-                }
-            }
-            this.restart(victim).await;
+            let is_up = this.cluster.start(victim).await.is_ok();
+            this.end_fault(fault, is_up).await;
         });
+    }
+
+    /// Lets an operation of a node's disk fail, once.
+    pub(super) fn inject(&self, node: NodeId) -> InjectedFault {
+        let op = DiskOp::ALL[random::rng().random_range(0..DiskOp::ALL.len())];
+        let nth_max = match op {
+            DiskOp::Write | DiskOp::Sync | DiskOp::Read => 12,
+            DiskOp::Open | DiskOp::Len => 8,
+            _ => 2,
+        };
+        let before = self.cluster.struck(node);
+        self.cluster.inject(node, op, random::rng().random_range(1..=nth_max));
+        self.counts.lock().disk_faults.note(op, |tally| tally.tried += 1);
+        InjectedFault { node, op, before }
+    }
+
+    /// Takes a fault back, if it has not struck, and sees to it that its node runs, in a process that has seen none.
+    pub(super) async fn end_fault(&self, fault: InjectedFault, is_up: bool) {
+        let InjectedFault { node, op, before } = fault;
+        let has_struck = self.cluster.struck(node) > before;
+        self.counts.lock().disk_faults.note(op, |tally| tally.end(has_struck));
+        if self.cluster.has_fault(node) {
+            if self.is_over() {
+                // Healing takes it back.
+                return;
+            }
+            self.cluster.mend_disk(node);
+            // Even if it runs by now it may yet stumble over what has failed.
+            if has_struck && is_up {
+                self.end_process(node, random::rng().random_bool(0.5)).await;
+            }
+        }
+        self.restart(node).await;
     }
 
     /// Ends the process of a node and leaves its machine running. False if it did not run.

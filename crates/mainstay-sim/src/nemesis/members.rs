@@ -121,9 +121,15 @@ impl Nemesis {
         };
         event!(self.cluster.trace, "{node} is to become a member");
         self.counts.lock().additions.tried += 1;
-        if let Err(error) = self.cluster.start(node).await {
-            self.stuck.lock().get_or_insert(format!("{node} could not be started: {error:?}"));
-            return;
+        // The first start of a node, and the state that it gets from others, have operations of their own.
+        let mut fault = (!self.is_over() && random::rng().random_bool(0.3)).then(|| self.inject(node));
+        match (self.cluster.start(node).await, fault.take()) {
+            (Ok(()), pending) => fault = pending,
+            (Err(_), Some(struck)) => self.end_fault(struck, false).await,
+            (Err(error), None) => {
+                self.stuck.lock().get_or_insert(format!("{node} could not be started: {error:?}"));
+                return;
+            }
         }
         let adding = self.cluster.on_node(primary, |replica| async move {
             time::timeout(CHANGE_PATIENCE, replica.add_member(ReplicaId(node.0), node)).await
@@ -131,6 +137,9 @@ impl Nemesis {
         let added = changed(adding).await;
         self.counts.lock().additions.end(added);
         event!(self.cluster.trace, "{node} became a member: {added}");
+        if let Some(fault) = fault {
+            self.end_fault(fault, true).await;
+        }
     }
 
     /// Removes a member. Now and then the primary crashes half way, and every other member that was removed goes on running: it
