@@ -42,8 +42,7 @@ pub(crate) fn opened(field: &Field<'_>, kind: &Kind) -> syn::Result<Option<Expr>
     }
     if let Some(filled) = field.type_name().filter(|name| FILLED.contains(&name.as_str())) {
         let text = format!(
-            "a `{filled}` is given, and not opened: remove `#[open(..)]`, or its type is one of your own by \
-                            another name"
+            "a `{filled}` is not opened by an expression: remove `#[open(..)]`, or give a type of your own another name"
         );
         return Err(syn::Error::new_spanned(attribute, text));
     }

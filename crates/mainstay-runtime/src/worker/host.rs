@@ -144,10 +144,7 @@ where
 /// The instance of a place, which is made if there is none.
 async fn instance<T: Worker>(place: &mut Place<T>, context: Option<WorkerContext>) -> Result<&mut T> {
     if let (OpenWorker::Later(open), Some(context), true) = (T::OPEN, context, place.is_empty()) {
-        let cannot = |error: Error| {
-            let text = format!("an instance of worker {} cannot be made: {error}", T::NAME);
-            Error::new(error.kind(), text).with_source(error)
-        };
+        let cannot = |error: Error| error.about(format_args!("an instance of worker {} cannot be made", T::NAME));
         place.fill(open(context).await.map_err(cannot)?);
     }
     place.begin().ok_or_else(|| Error::fatal(format!("worker {} has no instance for a call: call again", T::NAME)))
