@@ -52,3 +52,27 @@ fn describe_gauges(gauges: &[(&'static str, &'static str)]) {
 fn describe_seconds(name: &'static str, about: &'static str) {
     metrics::describe_histogram!(name, Unit::Seconds, about);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    const SOURCES: [&str; 5] = [
+        include_str!("metric/batch.rs"),
+        include_str!("metric/cache.rs"),
+        include_str!("metric/limit.rs"),
+        include_str!("metric/pool.rs"),
+        include_str!("metric/resolver.rs"),
+    ];
+
+    #[test]
+    fn the_guide_lists_every_metric_and_no_other() {
+        let guide = include_str!("../../../docs/guide/observability.md");
+        let (_, guide) = guide.split_once("`mainstay-governance` adds these.").unwrap();
+        let listed = guide.lines().filter_map(|line| line.strip_prefix("| `mainstay_")?.split('`').next());
+        let written = SOURCES.iter().flat_map(|source| source.split("\"mainstay_").skip(1));
+        let known: BTreeSet<_> = written.filter_map(|rest| rest.split('"').next()).collect();
+        assert!(!known.is_empty());
+        assert_eq!(listed.collect::<BTreeSet<_>>(), known);
+    }
+}
