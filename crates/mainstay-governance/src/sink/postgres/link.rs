@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures_util::future::join3;
 use mainstay::{Error, Result};
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
@@ -144,14 +145,11 @@ async fn leave(client: Arc<Client>, wire: Arc<Wire>, dial: Arc<dyn Dial>, is_bus
     let token = client.cancel_token();
     let going = async {
         let is_ending = loop {
-            match wire.drive(client.batch_execute(LEAVE)).await {
+            let said = wire.drive(join3(ask_to_leave(&client), ask_to_leave(&client), ask_to_leave(&client))).await;
+            match judge([said.0, said.1, said.2]) {
+                Some(is_ending) => break is_ending,
                 // Meant for what the session was doing before, and late.
-                Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => {}
-                // What is refused leaves the session as it was. All else is said by a process that ends.
-                Err(error) => {
-                    break error.as_db_error().is_none_or(|error| error.parsed_severity() != Some(Severity::Error));
-                }
-                Ok(()) => break true,
+                None => continue,
             }
         };
         if is_ending {
@@ -181,6 +179,44 @@ async fn leave(client: Arc<Client>, wire: Arc<Wire>, dial: Arc<dyn Dial>, is_bus
     if timeout(LEAVE_TIME_MAX, gone).await.is_err() {
         tracing::warn!("a session did not leave PostgreSQL within {LEAVE_TIME_MAX:?} and was cut off");
     }
+}
+
+/// What became of a request to end the session.
+enum Said {
+    /// Nothing: the answer was to something before, or the session goes on.
+    Nothing,
+    /// It was cancelled in the place of what the session was doing before.
+    Cancelled,
+    /// The server lets nobody end its own session.
+    Refused,
+    /// The session ends, or has ended.
+    Ending,
+}
+
+/// Asks the server to end the session. That is done three times at once: a session whose `COPY` was given up while it waited
+/// answers once more than it was asked, so that each answer is taken for that of the request behind it; and the last request would
+/// be left without one, which the client takes for a broken connection and cuts it on this side.
+async fn ask_to_leave(client: &Client) -> Said {
+    match client.batch_execute(LEAVE).await {
+        Ok(()) => Said::Nothing,
+        Err(error) if error.code() == Some(&SqlState::QUERY_CANCELED) => Said::Cancelled,
+        // What is refused leaves the session as it was. All else is said by a process that ends.
+        Err(error) => match error.as_db_error().and_then(|error| error.parsed_severity()) {
+            Some(Severity::Error) => Said::Refused,
+            _ => Said::Ending,
+        },
+    }
+}
+
+/// Whether the session is about to end; `None` if it is to be asked again.
+fn judge(said: [Said; 3]) -> Option<bool> {
+    if said.iter().any(|said| matches!(said, Said::Ending)) {
+        return Some(true);
+    }
+    if said.iter().any(|said| matches!(said, Said::Refused)) {
+        return Some(false);
+    }
+    said.iter().all(|said| matches!(said, Said::Nothing)).then_some(true)
 }
 
 /// The way to the server; empty once the connection has ended. In a lock so that it can be shared; nobody ever waits for it.
