@@ -6,8 +6,8 @@
 //! reach the same place (liveness), their stores are byte for byte equal, and on each of them every acknowledged commit is
 //! there, at the place that its sequence number says, and every refused one is not; counters have counted each of them once.
 //! And there is one order of all reads and writes of what clients share that explains what they were told
-//! ([`crate::linearizability`]), in which a commit of unknown outcome does not happen after a read that did not show it
-//! ([`crate::shared`]).
+//! (`linearizability`), in which a commit of unknown outcome does not happen after a read that did not show it
+//! (`shared`).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
