@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::{Level, NodeId, PartitionId, time};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
+use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role};
 use mainstay_state::{Dictionary, StateManager, StateOptions};
 use mainstay_store::disk::RealDisk;
 
@@ -22,7 +22,7 @@ pub(super) type Records = Dictionary<String, Record>;
 
 /// A node with one replica of everything, as a program has it, and the records of one partition.
 pub(super) struct Node {
-    host: Host,
+    replicas: NodeReplicas,
     pub(super) partition: Partition,
     pub(super) state: StateManager,
     pub(super) records: Records,
@@ -33,11 +33,12 @@ impl Node {
     pub(super) async fn start(folder: &Path, level: Level, keys: &[String]) -> Outcome<Self> {
         let node = NodeId(1);
         let transport = InProcessNetwork::new().endpoint(node);
-        let host = Host::open(Arc::new(RealDisk), folder, HostOptions::new(node), transport).await?;
-        host.found().await?;
-        let partition = host.partition(level, PartitionId(1));
+        let replicas =
+            NodeReplicas::open(Arc::new(RealDisk), folder, NodeReplicasOptions::new(node), transport).await?;
+        replicas.bootstrap().await?;
+        let partition = replicas.partition(level, PartitionId(1));
         let mut watch = partition.watch();
-        let primary = watch.wait_for(|standing| standing.role == Role::Primary);
+        let primary = watch.wait_for(|role_state| role_state.role == Role::Primary);
         time::timeout(READY_TIMEOUT, primary).await.map_err(|_| "no primary in time")??;
         // As whoever has one large partition would set it.
         let mut options = StateOptions::default();
@@ -53,12 +54,12 @@ impl Node {
             };
             state.transact(fill).await?;
         }
-        Ok(Self { host, partition, state, records })
+        Ok(Self { replicas, partition, state, records })
     }
 
     /// Stops it; handles that are left do nothing any more.
     pub(super) async fn stop(&self) {
-        self.host.stop().await;
+        self.replicas.stop().await;
     }
 }
 

@@ -35,7 +35,7 @@ impl Cluster {
         }
         let members: BTreeMap<ReplicaId, NodeId> = (1..=nodes).map(|id| (ReplicaId(id), NodeId(id))).collect();
         for set in 0..usize::from(sets) {
-            started[set % started.len()][set].found(&members).await?;
+            started[set % started.len()][set].bootstrap(&members).await?;
         }
         let cluster = Self { nodes: started };
         for set in 0..usize::from(sets) {
@@ -49,7 +49,7 @@ impl Cluster {
         let find = async {
             loop {
                 let mut replicas = self.nodes.iter().map(|node| &node[set]);
-                match replicas.find(|replica| replica.standing().role == Role::Primary) {
+                match replicas.find(|replica| replica.role_state().role == Role::Primary) {
                     Some(replica) => return replica.clone(),
                     None => time::sleep(RETRY_PAUSE).await,
                 }

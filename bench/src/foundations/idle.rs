@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay_core::{NodeId, time};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, SETS_PER_LEVEL};
+use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, SETS_PER_LEVEL};
 use mainstay_store::disk::RealDisk;
 
 use super::cluster::Cluster;
@@ -60,10 +60,11 @@ pub(super) fn node(folder: &Path, settle: Duration, span: Duration) -> Outcome<V
     runtime()?.block_on(async {
         let node = NodeId(1);
         let transport = InProcessNetwork::new().endpoint(node);
-        let host = Host::open(Arc::new(RealDisk), folder, HostOptions::new(node), transport).await?;
-        host.found().await?;
+        let replicas =
+            NodeReplicas::open(Arc::new(RealDisk), folder, NodeReplicasOptions::new(node), transport).await?;
+        replicas.bootstrap().await?;
         let share = share_of_core(settle, span).await;
-        host.stop().await;
+        replicas.stop().await;
         Ok(vec![share])
     })
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::{Level, NodeId, PartitionId, task, time};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
+use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role};
 use mainstay_store::disk::RealDisk;
 use mainstay_store::state::{Mark, MemoryStore, StateStore as _, WriteBatch};
 
@@ -75,15 +75,16 @@ fn commit(folder: &Path, level: Level, count: u64) -> Outcome<f64> {
     runtime()?.block_on(async {
         let node = NodeId(1);
         let transport = InProcessNetwork::new().endpoint(node);
-        let host = Host::open(Arc::new(RealDisk), folder, HostOptions::new(node), transport).await?;
-        host.found().await?;
-        let partition = host.partition(level, PartitionId(1));
+        let replicas =
+            NodeReplicas::open(Arc::new(RealDisk), folder, NodeReplicasOptions::new(node), transport).await?;
+        replicas.bootstrap().await?;
+        let partition = replicas.partition(level, PartitionId(1));
         let mut watch = partition.watch();
-        let primary = watch.wait_for(|standing| standing.role == Role::Primary);
+        let primary = watch.wait_for(|role_state| role_state.role == Role::Primary);
         time::timeout(READY_TIMEOUT, primary).await.map_err(|_| "no primary in time")??;
         // On a worker, where a program's own calls run: the thread that waits for the runtime is not one.
         let each = task::spawn(commit_in_turns(partition, count)).await??;
-        host.stop().await;
+        replicas.stop().await;
         Ok(each)
     })
 }

@@ -51,7 +51,7 @@ impl Writer for Appender {
         let mut batch = LogBatch::new();
         batch.append(GroupId(self.writer as u64), turn + 1, vec![entry]);
         let (done, durable) = oneshot::channel();
-        self.log.submit(batch, Box::new(move |result| drop(done.send(result))))?;
+        self.log.submit(batch, Box::new(move |result| drop(done.send(result)))).map_err(|refused| refused.error)?;
         durable.await??;
         Ok(())
     }

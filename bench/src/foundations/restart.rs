@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::{Level, NodeId, PartitionId, task, time};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role, SETS_PER_LEVEL};
+use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role, SETS_PER_LEVEL};
 use mainstay_store::disk::RealDisk;
 
 use super::payload;
@@ -120,18 +120,18 @@ fn read_all(folder: &Path) -> Outcome<f64> {
     Ok(watch.seconds())
 }
 
-async fn open_host(folder: &Path, options: HostOptions) -> Outcome<Host> {
+async fn open_host(folder: &Path, options: NodeReplicasOptions) -> Outcome<NodeReplicas> {
     let transport = InProcessNetwork::new().endpoint(options.node);
-    Ok(Host::open(Arc::new(RealDisk), folder, options, transport).await?)
+    Ok(NodeReplicas::open(Arc::new(RealDisk), folder, options, transport).await?)
 }
 
 /// One partition for each set, all of them writable.
-async fn partitions(host: &Host) -> Outcome<Vec<Partition>> {
+async fn partitions(replicas: &NodeReplicas) -> Outcome<Vec<Partition>> {
     let mut partitions = Vec::new();
     for id in 0..u64::from(SETS_PER_LEVEL) {
-        let partition = host.partition(Level::Persisted, PartitionId(id));
+        let partition = replicas.partition(Level::Persisted, PartitionId(id));
         let mut watch = partition.watch();
-        let primary = watch.wait_for(|standing| standing.role == Role::Primary);
+        let primary = watch.wait_for(|role_state| role_state.role == Role::Primary);
         time::timeout(READY_TIMEOUT, primary).await.map_err(|_| "no primary in time")??;
         partitions.push(partition);
     }
@@ -140,7 +140,7 @@ async fn partitions(host: &Host) -> Outcome<Vec<Partition>> {
 
 /// Prepares a folder: state in a checkpoint, then log entries that are in none.
 pub(super) fn fill(folder: &Path, state: u64, log: u64) -> Outcome<Vec<f64>> {
-    let mut options = HostOptions::new(NodeId(1));
+    let mut options = NodeReplicasOptions::new(NodeId(1));
     // Checkpoints come when we say so, and commits are not merged: every one is an entry of the log.
     options.replica.checkpoint.bytes = u64::MAX;
     options.replica.checkpoint.unsaved_bytes_max = u64::MAX;
@@ -148,9 +148,9 @@ pub(super) fn fill(folder: &Path, state: u64, log: u64) -> Outcome<Vec<f64>> {
     options.replica.commit.entry_bytes_max = 1;
     options.replica.commit.entries_in_flight_max = FILL_WRITERS as usize;
     runtime()?.block_on(async {
-        let host = open_host(folder, options).await?;
-        host.found().await?;
-        let partitions = partitions(&host).await?;
+        let replicas = open_host(folder, options).await?;
+        replicas.bootstrap().await?;
+        let partitions = partitions(&replicas).await?;
         for first in (0..state).step_by(FILL_BATCH as usize) {
             let partition = &partitions[(first / FILL_BATCH) as usize % partitions.len()];
             let mut batch = partition.batch();
@@ -159,7 +159,7 @@ pub(super) fn fill(folder: &Path, state: u64, log: u64) -> Outcome<Vec<f64>> {
             }
             partition.commit(batch).await?;
         }
-        for replica in host.replicas() {
+        for replica in replicas.replicas() {
             replica.checkpoint().await?;
         }
         let writers = (0..FILL_WRITERS).map(|writer| {
@@ -176,7 +176,7 @@ pub(super) fn fill(folder: &Path, state: u64, log: u64) -> Outcome<Vec<f64>> {
         for writer in writers.collect::<Vec<_>>() {
             writer.await??;
         }
-        host.stop().await;
+        replicas.stop().await;
         Ok(Vec::new())
     })
 }
@@ -186,8 +186,8 @@ pub(super) fn fill(folder: &Path, state: u64, log: u64) -> Outcome<Vec<f64>> {
 pub(super) fn open(folder: &Path, state: u64) -> Outcome<Vec<f64>> {
     runtime()?.block_on(async {
         let watch = Stopwatch::start();
-        let host = open_host(folder, HostOptions::new(NodeId(1))).await?;
-        let partitions = partitions(&host).await?;
+        let replicas = open_host(folder, NodeReplicasOptions::new(NodeId(1))).await?;
+        let partitions = partitions(&replicas).await?;
         for (number, partition) in (0..).zip(&partitions) {
             let first: u64 = number * FILL_BATCH;
             if first < state && partition.get(&first.to_be_bytes())?.is_none() {
@@ -211,7 +211,7 @@ pub(super) fn open(folder: &Path, state: u64) -> Outcome<Vec<f64>> {
             return Err(format!("{entries} entries are there after the restart, not {state}").into());
         }
         let peak = Memory::now()?.peak;
-        host.stop().await;
+        replicas.stop().await;
         Ok(vec![ready, memory.resident, peak])
     })
 }

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use mainstay::node::{Settings, recorded_services};
-use mainstay::{ErrorKind, OrError as _, Result};
+use mainstay::{ErrorKind, Node, OrError as _, Result, governance};
 
 /// Which tool knows what; the end of each help.
 const WHO_KNOWS_WHAT: &str = "\
 This command does not know the types of an application: it shows what the file says about services and actors, and what \
-the data folder has recorded of them. An application shows all of its settings, those of its types included, if it \
+the data folder has recorded of them. Of sections it knows those of governance. An application shows all of its settings, those of its types and sections included, if it \
 calls `Node::builder()...print_config()`.";
 
 const PRINT_EXAMPLES: &str = "\
@@ -94,7 +94,11 @@ impl Command {
 impl Place {
     /// The settings with what is recorded, and why that is missing if it is.
     fn look(self) -> Result<(Settings, Option<String>)> {
-        let mut settings = Settings::without_types(self.config)?;
+        let mut builder = governance::settings::sections(Node::builder());
+        if let Some(file) = self.config {
+            builder = builder.config_file(file);
+        }
+        let mut settings = builder.settings_without_types()?;
         if let Some(folder) = self.data_dir {
             settings = settings.with_data_dir(folder);
         }

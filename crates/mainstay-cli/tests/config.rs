@@ -146,3 +146,36 @@ fn the_help_has_examples_and_says_who_knows_what() {
     assert!(help.contains("mainstay config print --data-dir data --json"), "{help}");
     assert!(help.contains("print_config()"), "{help}");
 }
+
+/// The command knows what can be set of governance, whatever the program calls its pools.
+#[test]
+fn settings_of_governance_are_checked_and_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("mainstay.toml");
+    for (text, expected) in [
+        (
+            "[governance.pools.db]\ninitial_size = 0",
+            "mainstay.toml:2: governance.pools.db.initial_size is 0: give a whole",
+        ),
+        ("[governance.pools.db]\nsize = 4", "unknown key \"governance.pools.db.size\""),
+        ("[governance.pols.db]\nsize = 4", "this program has no section \"governance.pols.db.size\""),
+        (
+            "[governance.caches.prices]\nfresh_for = \"5s\"\nrefresh_ahead = \"8s\"",
+            "mainstay.toml:3: governance.caches.prices: refresh_ahead of the cache is 8s and fresh_for is 5s",
+        ),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let output = mainstay(folder.path(), &["config", "check"]);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(complaint(&output).contains(expected), "{text}: {}", complaint(&output));
+    }
+
+    // What the code of a cache says is not known here, nor what is in the section of an application.
+    std::fs::write(&file, "[governance.caches.prices]\nfresh_for = \"5s\"\n[kitchen]\nheat = 3").unwrap();
+    let output = mainstay(folder.path(), &["config", "check"]);
+    assert!(output.status.success(), "{}", complaint(&output));
+    assert!(complaint(&output).contains("[kitchen] is not known here and was not checked"), "{}", complaint(&output));
+    let printed = out(&mainstay(folder.path(), &["config", "print"]));
+    let key = "governance.caches.prices.fresh_for";
+    assert_eq!(line(&printed, key), format!("{key} = \"5s\" # mainstay.toml:2"));
+}

@@ -1,5 +1,6 @@
 use std::error::Error as StdError;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::id::NodeId;
 
@@ -28,16 +29,19 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// assert!(!error.is_retryable());
 /// ```
 ///
-/// It is as small as a pointer, so that a result costs little more than what it holds when nothing has failed.
+/// It is as small as a pointer, so that a result costs little more than what it holds when nothing has failed. Clones share
+/// their content, so that one failure can be told to many callers with all its causes.
+#[derive(Clone)]
 pub struct Error {
-    account: Box<Account>,
+    account: Arc<Account>,
 }
 
 /// What there is to say of an [`Error`].
+#[derive(Clone)]
 struct Account {
     kind: ErrorKind,
     message: String,
-    source: Option<Box<dyn StdError + Send + Sync>>,
+    source: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 /// What a caller can do about an [`Error`].
@@ -81,13 +85,13 @@ impl Error {
     /// An error with a message for people: lower case, naming the thing and the remedy.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self { account: Box::new(Account { kind, message: message.into(), source: None }) }
+        Self { account: Arc::new(Account { kind, message: message.into(), source: None }) }
     }
 
     /// The same error with its cause attached.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.account.source = Some(source.into());
+        Arc::make_mut(&mut self.account).source = Some(Arc::from(source.into()));
         self
     }
 
@@ -102,7 +106,8 @@ impl Error {
     /// ```
     #[must_use]
     pub fn about(mut self, what: impl fmt::Display) -> Self {
-        self.account.message = format!("{what}: {}", self.account.message);
+        let account = Arc::make_mut(&mut self.account);
+        account.message = format!("{what}: {}", account.message);
         self
     }
 
@@ -222,6 +227,15 @@ mod tests {
     #[test]
     fn a_result_is_little_larger_than_what_it_holds() {
         assert_eq!(size_of::<Result<i64>>(), 2 * size_of::<usize>());
+    }
+
+    #[test]
+    fn a_clone_has_the_causes_and_can_be_told_apart() {
+        let error = Error::fatal("node log has stopped").with_source(Error::corrupt("checksum is wrong"));
+        let other = error.clone().about("set 7");
+        assert_eq!(error.report().to_string(), "node log has stopped: checksum is wrong");
+        assert_eq!(other.report().to_string(), "set 7: node log has stopped: checksum is wrong");
+        assert_eq!(other.kind(), ErrorKind::Fatal);
     }
 
     #[test]

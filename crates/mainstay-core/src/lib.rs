@@ -6,10 +6,12 @@
 //! everything else goes through them, which is what lets a whole cluster run in simulation by seed.
 
 mod actor_id;
+mod backoff;
 mod error;
 pub mod id;
 
 pub mod contract;
+pub mod format;
 pub mod key;
 pub mod partitioning;
 
@@ -19,5 +21,6 @@ pub mod time;
 pub mod timings;
 
 pub use actor_id::{ACTOR_ID_BYTES_MAX, ActorId};
+pub use backoff::{Backoff, Retries};
 pub use error::{Error, ErrorKind, OrError, RESTORE, Result};
 pub use id::{ClusterId, Epoch, Level, NodeId, PartitionId, ReplicaId, SequenceNumber, SetId};

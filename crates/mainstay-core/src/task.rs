@@ -7,6 +7,7 @@
 //! node runs on the runtime of the node, whoever asks for it, on whatever executor.
 #![allow(clippy::disallowed_methods, reason = "this is the module that provides them")]
 
+mod blocking;
 mod budget;
 mod home;
 mod runtime;
@@ -14,9 +15,9 @@ mod scope;
 
 use std::future::Future;
 
-use tokio::runtime::{Handle, RuntimeFlavor};
 pub use tokio::task::{JoinError, JoinHandle};
 
+pub use blocking::{Blocking, start_blocking};
 pub(crate) use budget::reset as reset_budget;
 pub use budget::{poll_budget, take_budget, yield_for_budget};
 pub use home::{Gone, Home};
@@ -48,15 +49,10 @@ where
     F: FnOnce() -> T + Send + 'static,
     T: Send + 'static,
 {
-    match Handle::try_current() {
-        Ok(runtime) if runtime.runtime_flavor() != RuntimeFlavor::CurrentThread => {}
-        _ => return work(),
-    }
-    match tokio::task::spawn_blocking(work).await {
+    match start_blocking(work).await {
         Ok(value) => value,
-        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // Only a runtime that is shutting down cancels blocking work, and then nobody polls this future again.
-        Err(_) => std::future::pending().await,
+        Err(Gone) => std::future::pending().await,
     }
 }
 

@@ -5,9 +5,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mainstay::governance::batch::durable::DurableWriter as _;
+use mainstay::governance::resolve::{self, Resolver};
 use mainstay::prelude::*;
-use mainstay_governance::batch::durable::DurableWriter as _;
-use mainstay_governance::resolve::{self, Resolver};
 
 use crate::earlier::Earlier;
 use crate::evidence::{Found, Verdict};

@@ -5,8 +5,8 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Wri
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mainstay::governance::batch::{BatchExecutor, BatchSettings, BatchWriter};
 use mainstay::prelude::*;
-use mainstay_governance::batch::{BatchExecutor, BatchSettings, BatchWriter};
 use parking_lot::Mutex;
 
 use crate::numbers::Numbers;

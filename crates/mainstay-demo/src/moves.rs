@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use mainstay::governance::resolve::{PhysicalResource, Resolver};
 use mainstay::prelude::*;
-use mainstay_governance::resolve::{PhysicalResource, Resolver};
 
 use crate::event::{RESOURCES, USERS, user_name, user_number};
 use crate::output::Output;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use mainstay::governance::resolve::{Policy, Resolver, ResolverSettings};
 use mainstay::prelude::*;
-use mainstay_governance::resolve::{Policy, Resolver, ResolverSettings};
 
 use crate::event::Event;
 use crate::writer::{EventWriterRef, writer_id};

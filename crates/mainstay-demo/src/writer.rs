@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use mainstay::governance::batch::durable::{DurableBatch, DurableQueueRef, DurableSettings, DurableWriter, Numbered};
+use mainstay::governance::owner::Opening;
+use mainstay::governance::sink::csv::{CsvFolder, CsvMark, CsvRotation, CsvRow, CsvSettings, CsvSink};
 use mainstay::prelude::*;
-use mainstay_governance::batch::durable::{DurableBatch, DurableQueueRef, DurableSettings, DurableWriter, Numbered};
-use mainstay_governance::owner::Opening;
-use mainstay_governance::sink::csv::{CsvFolder, CsvMark, CsvRotation, CsvRow, CsvSettings, CsvSink};
 
 use crate::event::{Event, KINDS, RESOURCES};
 

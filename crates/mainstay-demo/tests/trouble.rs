@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use mainstay::governance::sink::csv::file_stem;
 use mainstay_demo::event::{KINDS, RESOURCES};
 use mainstay_demo::journal;
 use mainstay_demo::writer::EventFiles;
-use mainstay_governance::sink::csv::file_stem;
 
 /// A process that does not come that far in this time is stuck.
 const STUCK: Duration = Duration::from_secs(120);

@@ -2,7 +2,11 @@
 //!
 //! A database takes a few hundred connections, a file one writer, an account a certain number of requests per second,
 //! while the callers are tens of thousands. This crate puts actors between the two: each owns what there is little of, and
-//! the callers go through it. It is built on the public API of [`mainstay`] alone. The [guide] teaches it from the problem up.
+//! the callers go through it. It is built on the public API of [`mainstay`] alone. The page `mainstay::guide::resource_governance`
+//! teaches it from the problem up.
+//!
+//! Applications have it as `mainstay::governance`, by the feature `governance` of `mainstay`, and the examples are written so. A crate
+//! that depends on `mainstay-governance` itself has the same types by its name.
 //!
 //! **One node, for now.** Where these pages say *the cluster*, it is the one node that there can be today: two processes with
 //! two data folders are two systems, each with a pool of its own.
@@ -21,7 +25,8 @@
     reason = "built as an application is: its tasks and its clock are tokio's, which the test kit can stop and pause"
 )]
 
-pub mod guide;
+// What the macros write names `::mainstay`. That crate re-exports this one, so the names come from the room below it.
+extern crate mainstay_api as mainstay;
 
 pub mod batch;
 pub mod cache;
@@ -32,6 +37,7 @@ pub mod resolve;
 pub mod sink;
 
 pub mod metric;
+pub mod settings;
 
 mod reach;
 #[cfg(all(feature = "testkit", unix))]

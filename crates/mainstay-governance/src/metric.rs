@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn the_guide_lists_every_metric_and_no_other() {
         let guide = include_str!("../../../docs/guide/observability.md");
-        let (_, guide) = guide.split_once("`mainstay-governance` adds these.").unwrap();
+        let (_, guide) = guide.split_once("`mainstay::governance` adds these.").unwrap();
         let listed = guide.lines().filter_map(|line| line.strip_prefix("| `mainstay_")?.split('`').next());
         let written = SOURCES.iter().flat_map(|source| source.split("\"mainstay_").skip(1));
         let known: BTreeSet<_> = written.filter_map(|rest| rest.split('"').next()).collect();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mainstay_core::task::Home;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Replica, Role};
+use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Replica, Role};
 use mainstay_runtime::{
     Actor, ActorOptions, ActorSettings, Directory, PoolOptions, Provisions, Service, ServiceType, Services, Serving,
     Worker, WorkerType,
@@ -15,10 +15,13 @@ use mainstay_runtime::{
 use mainstay_store::disk::{Disk, RealDisk};
 
 use crate::admin;
+use crate::driver::refuse_without_clock;
 use crate::farewell::Farewells;
 use crate::node::Node;
 use crate::registry::{REGISTRY_PARTITION, Registry};
-use crate::settings::{Declared, Knowledge, NodeDraft, ServiceSettings, Settings, Step, Surroundings};
+use crate::settings::{
+    Declared, Knowledge, Names, NodeDraft, Section, Sections, ServiceSettings, Settings, Step, Surroundings,
+};
 
 /// How long the start may wait for the registry to have a primary. A node that is alone elects itself at once.
 const PRIMARY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -39,6 +42,7 @@ pub struct NodeBuilder {
     /// What was wrong with a provision, for `start` to report.
     provision_refused: Option<Error>,
     farewells: Farewells,
+    sections: Sections,
     steps: Vec<Step>,
     config_file: Option<PathBuf>,
     isolated: bool,
@@ -63,6 +67,7 @@ impl NodeBuilder {
             provisions: Provisions::default(),
             provision_refused: None,
             farewells: Farewells::default(),
+            sections: Sections::default(),
             steps: Vec::new(),
             config_file: None,
             isolated: false,
@@ -128,7 +133,7 @@ impl NodeBuilder {
     /// Has something done when the node is [stopped in order](Node::stop), before that: all services can still be called. For
     /// what is to be given back, such as leases, so that others need not wait until they run out. What was added last is done
     /// first, because it may rely on what was there before it. All of it together may take
-    /// [`FAREWELL_TIME_MAX`](crate::FAREWELL_TIME_MAX). A node that is dropped or killed does none of it.
+    /// [`SHUTDOWN_HOOK_TIMEOUT`](crate::SHUTDOWN_HOOK_TIMEOUT). A node that is dropped or killed does none of it.
     pub fn before_stop<F>(mut self, farewell: impl FnOnce(Services) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
@@ -144,8 +149,8 @@ impl NodeBuilder {
     }
 
     /// Changes how the log, the stores and the replicas behave.
-    pub fn host_options(self, change: impl FnOnce(&mut HostOptions) + Send + 'static) -> Self {
-        self.change(&[], move |node| change(&mut node.host))
+    pub fn host_options(self, change: impl FnOnce(&mut NodeReplicasOptions) + Send + 'static) -> Self {
+        self.change(&[], move |node| change(&mut node.replicas))
     }
 
     /// Changes the defaults of all actor types. What the attribute of a type says, and what is set for it by name, goes over
@@ -158,6 +163,33 @@ impl NodeBuilder {
     /// Sets one key, as the configuration file would: `.set("services.CounterActor.mailbox", "16")`.
     pub fn set(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.steps.push(Step::Set { key: key.into(), value: value.into() });
+        self
+    }
+
+    /// Lets operators set what a library or the application describes, in a [section](Section) of its own. `code` is what they
+    /// set it over: it goes over the defaults, as the attribute of a type does, and file, environment and
+    /// [`set`](NodeBuilder::set) go over it. [`Settings::section`] has the outcome.
+    pub fn section<T: Default + Clone + Send + 'static>(mut self, section: Section<T>, code: T) -> Self {
+        self.sections.add(section, Names::None, code);
+        self
+    }
+
+    /// The same for a section with a name: `[shop.shelves.NAME]`. A name in the file that was not given here is a mistake.
+    pub fn section_named<T: Default + Clone + Send + 'static>(
+        mut self,
+        section: Section<T>,
+        name: impl Into<String>,
+        code: T,
+    ) -> Self {
+        self.sections.add(section, Names::One(name.into()), code);
+        self
+    }
+
+    /// The same for sections whose names, and what the code says of each, are known only as the program runs. Keys and values are
+    /// checked at the start, and what contradicts the code by [`Settings::section_named`]. A section of a name that is never
+    /// used has no effect.
+    pub fn sections<T: Default + Clone + Send + 'static>(mut self, section: Section<T>) -> Self {
+        self.sections.add(section, Names::Any, T::default());
         self
     }
 
@@ -188,7 +220,19 @@ impl NodeBuilder {
     pub fn settings(self) -> Result<Settings> {
         let services = self.services.into_iter().collect::<Result<Vec<_>>>()?;
         refuse_namesakes(&services)?;
-        Surroundings::look(self.config_file, self.isolated)?.resolve(declared(&services), self.steps)
+        let surroundings = Surroundings::look(self.config_file, self.isolated)?;
+        surroundings.resolve(declared(&services), self.sections, self.steps)
+    }
+
+    /// The settings that a node would find here, as far as they can be known without its types: those of services are shown
+    /// as the file has them, and sections of an application that were not given to this builder are remarked. For tools
+    /// beside an application.
+    ///
+    /// # Errors
+    /// As [`settings`](NodeBuilder::settings).
+    pub fn settings_without_types(self) -> Result<Settings> {
+        let surroundings = Surroundings::look(self.config_file, self.isolated)?;
+        surroundings.resolve(Knowledge::Nothing, self.sections, self.steps)
     }
 
     /// Prints every effective setting and where it comes from, in the form of the configuration file. For the
@@ -211,7 +255,7 @@ impl NodeBuilder {
     /// used, which one of a single thread does only while somebody blocks on it.
     ///
     /// # Errors
-    /// `Invalid` where there is no runtime, if a setting cannot be, or a service (two of one name, a partitioning or level other than that of its data,
+    /// `Invalid` where there is no runtime or one without its drivers, if a setting cannot be, or a service (two of one name, a partitioning or level other than that of its data,
     /// a folder of another node), `Conflict` if another process uses the folder, `Corrupt` or `UnknownVersion` if it cannot
     /// be read.
     pub async fn start(self) -> Result<Node> {
@@ -221,13 +265,17 @@ impl NodeBuilder {
                  `#[tokio::main]` or by `Runtime::block_on`",
             ));
         }
+        refuse_without_clock().await?;
         if let Some(error) = self.provision_refused {
             return Err(error);
         }
         let services = self.services.into_iter().collect::<Result<Vec<_>>>()?;
         let workers = self.workers.into_iter().collect::<Result<Vec<_>>>()?;
         refuse_namesakes(&services)?;
-        let settings = Surroundings::look(self.config_file, self.isolated)?.resolve(declared(&services), self.steps)?;
+        let surroundings = Surroundings::look(self.config_file, self.isolated)?;
+        let settings = surroundings.resolve(declared(&services), self.sections, self.steps)?;
+        let mut provisions = self.provisions;
+        provisions.add(settings.clone())?;
         settings.remarks().iter().for_each(|remark| tracing::warn!("{remark}"));
         // First what can be refused without touching data. The recorder is there before anything is counted.
         let listener = match settings.admin_address() {
@@ -240,19 +288,19 @@ impl NodeBuilder {
         };
         let options = settings.host_options().clone();
         let node = options.node;
-        let host = open_host(self.disk, settings.data_dir(), options).await?;
-        let guard = KillOnDrop(Some(host.clone()));
-        match assemble(&host, node, services, &workers, self.provisions, &settings).await {
+        let replicas = open_host(self.disk, settings.data_dir(), options).await?;
+        let guard = KillOnDrop(Some(replicas.clone()));
+        match assemble(&replicas, node, services, &workers, provisions, &settings).await {
             Ok(directory) => {
                 guard.disarm();
-                let started = Node::new(host, directory, settings, self.farewells, self.publish_interval);
+                let started = Node::new(replicas, directory, settings, self.farewells, self.publish_interval);
                 listener.map_or(Ok(()), |listener| started.serve_admin(listener))?;
                 let (data_dir, admin) = (started.settings().data_dir().display(), started.admin_address());
                 tracing::info!(%node, %data_dir, admin = admin.map(tracing::field::display), "the node has started");
                 Ok(started)
             }
             Err(error) => {
-                host.stop().await;
+                replicas.stop().await;
                 Err(error)
             }
         }
@@ -265,9 +313,13 @@ impl NodeBuilder {
 }
 
 /// Opens a data folder. What is wrong with it is told by the name of the setting.
-pub(crate) async fn open_host(disk: Arc<dyn Disk>, folder: &Path, options: HostOptions) -> Result<Host> {
+pub(crate) async fn open_host(
+    disk: Arc<dyn Disk>,
+    folder: &Path,
+    options: NodeReplicasOptions,
+) -> Result<NodeReplicas> {
     let transport = InProcessNetwork::new().endpoint(options.node);
-    let opened = Host::open(disk, folder, options, transport).await;
+    let opened = NodeReplicas::open(disk, folder, options, transport).await;
     opened.map_err(|error| error.about(format_args!("data_dir {}", folder.display())))
 }
 
@@ -282,15 +334,15 @@ fn declared(services: &[Offer]) -> Knowledge {
 }
 
 async fn assemble(
-    host: &Host,
+    replicas: &NodeReplicas,
     node: NodeId,
     offers: Vec<Offer>,
     workers: &[WorkerType],
     provisions: Provisions,
     settings: &Settings,
 ) -> Result<Arc<Directory>> {
-    host.found().await?;
-    let records = host.partition(Level::Persisted, REGISTRY_PARTITION);
+    replicas.bootstrap().await?;
+    let records = replicas.partition(Level::Persisted, REGISTRY_PARTITION);
     primary(&records).await?;
     let wanted: Vec<_> = offers.iter().filter_map(|offer| settings.service(offer.service.name())).collect();
     let registry = Registry::new(records);
@@ -305,12 +357,12 @@ async fn assemble(
         if let Some(options) = &wanted.state {
             *service.state_options_mut() = options.clone();
         }
-        let partitions = ids.into_iter().map(|id| host.partition(level, id)).collect();
+        let partitions = ids.into_iter().map(|id| replicas.partition(level, id)).collect();
         Ok(Serving { service, partitions })
     });
     let serving = serving.collect::<Result<Vec<_>>>()?;
     let directory = Arc::new(Directory::new(&serving)?.with_provisions(provisions));
-    directory.employ(workers, directory.clone())?;
+    directory.start_workers(workers, directory.clone())?;
     directory.serve(node, serving, directory.clone());
     Ok(directory)
 }
@@ -337,8 +389,8 @@ fn warn_of_strays(registry: &Registry, wanted: &[&ServiceSettings]) {
 }
 
 pub(crate) async fn primary(partition: &Partition) -> Result<()> {
-    let mut standing = partition.watch();
-    let is_primary = standing.wait_for(|standing| standing.role == Role::Primary);
+    let mut role_state = partition.watch();
+    let is_primary = role_state.wait_for(|role_state| role_state.role == Role::Primary);
     match time::timeout(PRIMARY_TIMEOUT, is_primary).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(_)) => Err(Error::fatal("the replica of the registry has stopped: see the log for its reason")),
@@ -361,7 +413,7 @@ fn refuse_namesakes(services: &[Offer]) -> Result<()> {
 }
 
 /// Ends what was started if the start is given up half way.
-struct KillOnDrop(Option<Host>);
+struct KillOnDrop(Option<NodeReplicas>);
 
 impl KillOnDrop {
     fn disarm(mut self) {
@@ -371,8 +423,8 @@ impl KillOnDrop {
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        if let Some(host) = &self.0 {
-            host.replicas().for_each(Replica::kill);
+        if let Some(replicas) = &self.0 {
+            replicas.replicas().for_each(Replica::kill);
         }
     }
 }

@@ -6,7 +6,7 @@ use mainstay_core::time::{self, Duration};
 use mainstay_runtime::Services;
 
 /// How long all that is to be done before a node stops may take together.
-pub const FAREWELL_TIME_MAX: Duration = Duration::from_secs(5);
+pub const SHUTDOWN_HOOK_TIMEOUT: Duration = Duration::from_secs(5);
 
 type Farewell = Box<dyn FnOnce(Services) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
@@ -39,9 +39,9 @@ impl Farewells {
                 }
             }
         };
-        if let Err(time::Elapsed) = time::timeout(FAREWELL_TIME_MAX, all).await {
+        if let Err(time::Elapsed) = time::timeout(SHUTDOWN_HOOK_TIMEOUT, all).await {
             tracing::warn!(
-                "what was to be done before the node stops takes longer than {FAREWELL_TIME_MAX:?}: it stops now"
+                "what was to be done before the node stops takes longer than {SHUTDOWN_HOOK_TIMEOUT:?}: it stops now"
             );
         }
     }

@@ -5,7 +5,7 @@ use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::task::{Gone, Home, Scope};
 use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, Result};
-use mainstay_replica::{Health, Host, Replica};
+use mainstay_replica::{Health, NodeReplicas, Replica};
 use mainstay_runtime::{Actor, Actors, Directory, Proxy, Services, SharedInterface};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -40,7 +40,7 @@ pub(crate) struct Inner {
     tasks: Scope,
     admin: OnceLock<Admin>,
     /// Gone once the node has stopped, because it keeps the data folder locked.
-    host: Mutex<Option<Host>>,
+    replicas: Mutex<Option<NodeReplicas>>,
     stopped: OnceCell<()>,
 }
 
@@ -52,14 +52,14 @@ impl Node {
 
     /// `publish_interval` is how often metrics are handed to the recorder without being asked for; `None` for never.
     pub(crate) fn new(
-        host: Host,
+        replicas: NodeReplicas,
         directory: Arc<Directory>,
         settings: Settings,
         farewells: Farewells,
         publish_interval: Option<Duration>,
     ) -> Self {
         let services = directory.services(directory.clone());
-        let host = Mutex::new(Some(host));
+        let replicas = Mutex::new(Some(replicas));
         let inner = Arc::new(Inner {
             directory,
             services,
@@ -69,7 +69,7 @@ impl Node {
             home: Home::current().without_scope(),
             tasks: Scope::new(),
             admin: OnceLock::new(),
-            host,
+            replicas,
             stopped: OnceCell::new(),
         });
         // The recorder is there by now, and so it is measured from the start.
@@ -203,7 +203,7 @@ impl Node {
             // With the runtime all tasks have ended. Nothing is left but what holds the data folder.
             self.inner.directory.kill();
             self.inner.end_tasks();
-            self.inner.host.lock().take();
+            self.inner.replicas.lock().take();
         }
     }
 
@@ -251,10 +251,10 @@ impl Node {
     pub(crate) async fn kill(&self) {
         self.inner.directory.kill();
         self.inner.end_tasks();
-        let host = self.inner.host.lock().take();
-        if let Some(host) = host {
-            host.replicas().for_each(Replica::kill);
-            host.stop().await;
+        let replicas = self.inner.replicas.lock().take();
+        if let Some(replicas) = replicas {
+            replicas.replicas().for_each(Replica::kill);
+            replicas.stop().await;
         }
     }
 }
@@ -275,11 +275,11 @@ impl Inner {
             self.directory.stop().await;
             self.end_tasks();
             // Taken out only when it has stopped: if this future is dropped before, the next one goes on from here.
-            let host = self.host.lock().clone();
-            if let Some(host) = host {
-                host.stop().await;
+            let replicas = self.replicas.lock().clone();
+            if let Some(replicas) = replicas {
+                replicas.stop().await;
             }
-            self.host.lock().take();
+            self.replicas.lock().take();
             tracing::info!(data_dir = %self.settings.data_dir().display(), "the node has stopped");
         };
         self.stopped.get_or_init(|| stopping).await;
@@ -287,16 +287,16 @@ impl Inner {
 
     /// What is wrong; `None` once the node has stopped or begins to.
     pub(crate) fn health(&self) -> Option<Health> {
-        let host = self.host.lock();
-        host.as_ref().filter(|_| !self.directory.is_stopped()).map(Host::health)
+        let replicas = self.replicas.lock();
+        replicas.as_ref().filter(|_| !self.directory.is_stopped()).map(NodeReplicas::health)
     }
 
     /// Hands what actors, log and replicas have counted to the recorder.
     pub(crate) fn publish_metrics(&self) {
         self.directory.publish_metrics();
         // Not kept, because it holds the data folder.
-        if let Some(host) = &*self.host.lock() {
-            self.publisher.publish(host);
+        if let Some(replicas) = &*self.replicas.lock() {
+            self.publisher.publish(replicas);
         }
     }
 
@@ -312,8 +312,8 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.end_tasks();
         self.directory.kill();
-        if let Some(host) = self.host.get_mut() {
-            host.replicas().for_each(Replica::kill);
+        if let Some(replicas) = self.replicas.get_mut() {
+            replicas.replicas().for_each(Replica::kill);
         }
     }
 }

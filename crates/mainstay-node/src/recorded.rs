@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::{Error, Level, Result};
-use mainstay_replica::HostOptions;
+use mainstay_replica::NodeReplicasOptions;
 use mainstay_store::disk::{Disk as _, RealDisk};
 
 use crate::builder::{open_host, primary};
@@ -17,7 +17,7 @@ const IDENTITY_FILE: &str = "identity";
 ///
 /// # Errors
 /// `Conflict` if a node is using the folder, and whatever keeps one from starting.
-pub async fn recorded_services(folder: &Path, options: &HostOptions) -> Result<Option<Vec<RecordedService>>> {
+pub async fn recorded_services(folder: &Path, options: &NodeReplicasOptions) -> Result<Option<Vec<RecordedService>>> {
     let disk = RealDisk;
     let names = match disk.list(folder) {
         Ok(names) => names,
@@ -27,13 +27,13 @@ pub async fn recorded_services(folder: &Path, options: &HostOptions) -> Result<O
     if !names.iter().any(|name| name == IDENTITY_FILE) {
         return Ok(None);
     }
-    let host = open_host(Arc::new(disk), folder, options.clone()).await?;
-    let partition = host.partition(Level::Persisted, REGISTRY_PARTITION);
+    let replicas = open_host(Arc::new(disk), folder, options.clone()).await?;
+    let partition = replicas.partition(Level::Persisted, REGISTRY_PARTITION);
     let services = match primary(&partition).await {
         Ok(()) => Registry::new(partition).services(),
         Err(error) => Err(error),
     };
-    host.stop().await;
+    replicas.stop().await;
     services.map(Some)
 }
 

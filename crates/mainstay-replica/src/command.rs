@@ -4,10 +4,10 @@
 //! epoch: a transaction that began under one primary can never land under another.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use mainstay_core::{Epoch, Error, ErrorKind, Result, SequenceNumber};
+use mainstay_core::{Epoch, Error, Result, SequenceNumber};
 use mainstay_store::state::{Write, WriteBatchRef};
 
-use crate::wire::VERSION;
+use crate::formats::COMMAND;
 
 /// The bits of a sequence number that count the commits within one entry.
 const POSITION_BITS: u32 = 16;
@@ -62,7 +62,7 @@ pub(crate) struct CommandBuilder {
 impl CommandBuilder {
     pub(crate) fn new(epoch: Epoch, capacity: usize) -> Self {
         let mut buffer = BytesMut::with_capacity(HEADER_BYTES + capacity);
-        buffer.put_u8(VERSION);
+        buffer.put_u8(COMMAND.written());
         buffer.put_u64_le(epoch.0);
         buffer.put_u32_le(0);
         Self { buffer, commits: 0 }
@@ -86,6 +86,16 @@ impl CommandBuilder {
     }
 }
 
+/// Refuses a command that this program cannot apply, by its version alone: before it is in the log, where it would stop the
+/// replica.
+///
+/// # Errors
+/// `UnknownVersion`.
+pub(crate) fn check_version(command: &[u8]) -> Result<()> {
+    // One without a version is damaged, which parsing tells.
+    command.first().map_or(Ok(()), |version| COMMAND.check(*version).map(|_| ()))
+}
+
 /// A command that was checked as a whole and can be applied.
 #[derive(Debug)]
 pub(crate) struct ParsedCommand<'a> {
@@ -98,14 +108,7 @@ impl<'a> ParsedCommand<'a> {
     pub(crate) fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut rest = bytes;
         let version = take(&mut rest, 1)?[0];
-        if version != VERSION {
-            return Err(Error::new(
-                ErrorKind::UnknownVersion,
-                format!(
-                    "command has format version {version}, this build reads {VERSION}: run the build that wrote it"
-                ),
-            ));
-        }
+        COMMAND.check(version)?;
         let epoch = Epoch(take_u64(&mut rest)?);
         let commits = take_u32(&mut rest)?;
         if commits as usize > COMMITS_PER_ENTRY_MAX {

@@ -2,7 +2,6 @@ mod answers;
 mod queue;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Waker};
@@ -12,7 +11,6 @@ use futures_util::FutureExt as _;
 use mainstay_core::{Epoch, Error, ErrorKind, NodeId, Result, SequenceNumber, SetId, time};
 use mainstay_store::state::WriteBatch;
 use openraft::errors::ClientWriteError;
-use openraft::metrics::MetricsRecorder;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use tokio::sync::Notify;
@@ -22,8 +20,8 @@ use tokio::task::unconstrained;
 use self::answers::{AnswerKey, Answers, Outcome};
 use self::queue::Queue;
 use crate::activity::SetActivity;
-use crate::bundle::Bundle;
 use crate::command::{COMMITS_PER_ENTRY_MAX, CommandBuilder, commit_bytes, sequence_number};
+use crate::inline_executor::{self, InlineExecutor};
 use crate::options::CommitOptions;
 use crate::raft::{Command, Raft, Reply, WriteResult};
 
@@ -37,11 +35,11 @@ const CROWD_MIN: usize = 32;
 pub(crate) struct Committer {
     set: SetId,
     /// What openraft runs in.
-    bundle: Bundle,
+    executor: InlineExecutor,
     options: CommitOptions,
     shared: Mutex<Shared>,
     /// Flights whose commits were applied and whose callers have not been told.
-    landed: Mutex<Vec<(FlightNumber, WriteResult)>>,
+    landed: Mutex<Vec<(ProposalNumber, WriteResult)>>,
     raft: OnceLock<Raft>,
     wake: Notify,
     settled: Notify,
@@ -57,12 +55,12 @@ struct Shared {
     waiting: Queue,
     /// What those who wait, or whose commits are in flight, are going to hear.
     answers: Answers,
-    flights: BTreeMap<FlightNumber, Flight>,
+    proposals: BTreeMap<ProposalNumber, Proposal>,
     /// How many commits are in flight.
     flying: usize,
     /// How many commits the last entry carried.
     crowd: usize,
-    next_flight: FlightNumber,
+    next_proposal: ProposalNumber,
     /// The committer's task was called, and nobody has looked at what waits since.
     is_called: bool,
     activity: SetActivity,
@@ -72,8 +70,8 @@ impl Shared {
     /// An entry costs the same whether it carries one commit or a thousand. What trickles in while others are in flight
     /// waits for them to land and goes together; a crowd about as large as what is in flight goes at once.
     fn is_worth_a_flight(&self, options: &CommitOptions) -> bool {
-        self.flights.is_empty()
-            || (self.flights.len() < options.entries_in_flight_max
+        self.proposals.is_empty()
+            || (self.proposals.len() < options.entries_in_flight_max
                 && (self.waiting.len() * 4 >= self.flying * 3 || self.waiting.bytes() >= options.entry_bytes_max))
     }
 
@@ -119,12 +117,12 @@ enum Next {
     Wait,
 }
 
-/// Tells flights apart, in the order in which they were proposed.
-type FlightNumber = u64;
+/// Tells proposals apart, in the order in which they were proposed.
+type ProposalNumber = u64;
 
 /// A log entry that was proposed and has no outcome yet.
 #[derive(Debug)]
-struct Flight {
+struct Proposal {
     commits: usize,
     proposed: time::Instant,
     /// Whom to tell, in the order of the commits; nobody any more if the role has ended on the way.
@@ -132,10 +130,10 @@ struct Flight {
 }
 
 impl Committer {
-    pub(crate) fn new(set: SetId, options: CommitOptions, bundle: Bundle) -> Self {
+    pub(crate) fn new(set: SetId, options: CommitOptions, executor: InlineExecutor) -> Self {
         Self {
             set,
-            bundle,
+            executor,
             options,
             shared: Mutex::default(),
             landed: Mutex::default(),
@@ -177,7 +175,7 @@ impl Committer {
         place.key = Some(key);
         match (next, self.raft.get()) {
             (Next::Propose, Some(raft)) => {
-                self.bundle.run_after(|| self.propose(raft));
+                self.executor.run_until_idle(|| self.propose(raft));
                 // In memory it may have happened by now.
                 place.poll(cx).map(Ok)
             }
@@ -220,7 +218,7 @@ impl Committer {
                 ),
             ));
         }
-        let is_alone = shared.flights.is_empty() && shared.crowd <= 1;
+        let is_alone = shared.proposals.is_empty() && shared.crowd <= 1;
         let key = shared.answers.admit((!is_alone).then(|| cx.waker().clone()));
         shared.activity.bytes += commit.bytes() as u64;
         shared.waiting.push(commit, key);
@@ -256,7 +254,7 @@ impl Committer {
             while let Some(key) = shared.waiting.drop_first() {
                 wakers.extend(shared.answers.give(key, Outcome::NotPrimary(hint)));
             }
-            for key in shared.flights.values_mut().flat_map(|flight| flight.callers.drain(..)) {
+            for key in shared.proposals.values_mut().flat_map(|proposal| proposal.callers.drain(..)) {
                 wakers.extend(shared.answers.give(key, Outcome::Unknown));
             }
         }
@@ -289,7 +287,7 @@ impl Committer {
 
     /// True if nothing that was proposed is without an outcome.
     pub(crate) fn is_settled(&self) -> bool {
-        self.shared.lock().flights.is_empty()
+        self.shared.lock().proposals.is_empty()
     }
 
     /// Waits for a change that may have settled everything.
@@ -309,21 +307,21 @@ impl Committer {
             self.called().await;
             // Those who were answered together commit again together: let them come first.
             tokio::task::yield_now().await;
-            self.bundle.run_after(|| self.propose(raft));
+            self.executor.run_until_idle(|| self.propose(raft));
         }
     }
 
     fn propose(self: &Arc<Self>, raft: &Raft) {
-        while let Some((flight, command)) = self.next() {
-            let landing = Landing { committer: self.clone(), flight: Some(flight) };
-            let reply = Reply::new(move |result| landing.land(result));
+        while let Some((proposal, command)) = self.next() {
+            let guard = ProposalGuard { committer: self.clone(), proposal: Some(proposal) };
+            let reply = Reply::new(move |result| guard.land(result));
             // Openraft's queue holds far more than may be in flight, so this is done at the first poll, whatever is left of
             // the caller's share of its turn. If the replica has stopped, the reply is dropped and lands by itself.
             let _ = unconstrained(raft.client_write_ff(command, Some(reply))).now_or_never();
         }
     }
 
-    pub(crate) fn next(&self) -> Option<(FlightNumber, Command)> {
+    pub(crate) fn next(&self) -> Option<(ProposalNumber, Command)> {
         let mut guard = self.shared.lock();
         let shared = &mut *guard;
         shared.is_called = false;
@@ -352,43 +350,43 @@ impl Committer {
             callers.push(key);
         }
         let command = Command(builder?.finish());
-        let number = shared.next_flight;
-        shared.next_flight += 1;
+        let number = shared.next_proposal;
+        shared.next_proposal += 1;
         shared.flying += callers.len();
         shared.crowd = callers.len();
-        shared.flights.insert(number, Flight { commits: callers.len(), proposed: time::now(), callers });
+        shared.proposals.insert(number, Proposal { commits: callers.len(), proposed: time::now(), callers });
         Some((number, command))
     }
 
     /// Answers those whose commits have been applied.
     pub(crate) fn answer(&self) {
         let landed = std::mem::take(&mut *self.landed.lock());
-        for (flight, result) in landed {
-            self.land(flight, Some(result));
+        for (proposal, result) in landed {
+            self.land(proposal, Some(result));
         }
     }
 
-    /// Gives a flight its outcome.
-    pub(crate) fn land(&self, flight: FlightNumber, result: Option<WriteResult>) {
+    /// Gives a proposal its outcome.
+    pub(crate) fn land(&self, proposal: ProposalNumber, result: Option<WriteResult>) {
         let (wakers, more_waits, settled) = {
             let mut guard = self.shared.lock();
             let shared = &mut *guard;
-            let Some(flight) = shared.flights.remove(&flight) else { return };
-            shared.flying -= flight.commits;
+            let Some(proposal) = shared.proposals.remove(&proposal) else { return };
+            shared.flying -= proposal.commits;
             if let Some(Ok(response)) = &result
                 && response.data.accepted
             {
                 shared.activity.entries += 1;
-                shared.activity.commits += (flight.commits - response.data.refused.len()) as u64;
-                shared.activity.timings.record(flight.proposed.elapsed());
+                shared.activity.commits += (proposal.commits - response.data.refused.len()) as u64;
+                shared.activity.timings.record(proposal.proposed.elapsed());
             }
-            let mut wakers = Vec::with_capacity(flight.callers.len());
-            for (position, key) in flight.callers.into_iter().enumerate() {
+            let mut wakers = Vec::with_capacity(proposal.callers.len());
+            for (position, key) in proposal.callers.into_iter().enumerate() {
                 wakers.extend(shared.answers.give(key, outcome(result.as_ref(), position)));
             }
             shared.waiting.tidy();
             let more_waits = !shared.waiting.is_empty() && !std::mem::replace(&mut shared.is_called, true);
-            (wakers, more_waits, shared.flights.is_empty())
+            (wakers, more_waits, shared.proposals.is_empty())
         };
         wakers.into_iter().for_each(Waker::wake);
         if more_waits {
@@ -481,57 +479,29 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Gives a flight its outcome exactly once, also when openraft drops the proposal without a word.
-struct Landing {
+/// Gives a proposal its outcome exactly once, also when openraft drops the proposal without a word.
+struct ProposalGuard {
     committer: Arc<Committer>,
-    flight: Option<FlightNumber>,
+    proposal: Option<ProposalNumber>,
 }
 
-impl Landing {
+impl ProposalGuard {
+    /// Keeps the outcome until the executor's poll round ends and [answers](Committer::answer): the callers are woken
+    /// once for all that was applied in the round. Outside of a round they are answered here.
     fn land(mut self, result: WriteResult) {
-        let Some(flight) = self.flight.take() else { return };
-        match result {
-            Ok(_) => self.committer.landed.lock().push((flight, result)),
-            Err(_) => self.committer.land(flight, Some(result)),
+        let Some(proposal) = self.proposal.take() else { return };
+        if result.is_ok() && inline_executor::is_polling() {
+            self.committer.landed.lock().push((proposal, result));
+        } else {
+            self.committer.land(proposal, Some(result));
         }
     }
 }
 
-/// Answers callers when openraft's main task has heard that their commits were applied.
-///
-/// The task that applies could do so itself, but it wakes the main task next: two tasks woken in one turn are two threads
-/// woken, and on an idle machine that takes longer than all the rest of a commit in memory.
-pub(crate) struct Answering(pub(crate) Arc<Committer>);
-
-impl fmt::Debug for Answering {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Answering({})", self.0.set)
-    }
-}
-
-impl MetricsRecorder for Answering {
-    fn set_applied_index(&self, _: u64) {
-        self.0.answer();
-    }
-
-    fn record_apply_batch(&self, _: u64) {}
-    fn record_append_batch(&self, _: u64) {}
-    fn record_write_batch(&self, _: u64) {}
-    fn set_current_term(&self, _: u64) {}
-    fn set_last_log_index(&self, _: u64) {}
-    fn set_committed_index(&self, _: u64) {}
-    fn set_snapshot_index(&self, _: u64) {}
-    fn set_purged_index(&self, _: u64) {}
-    fn set_server_state(&self, _: u8) {}
-    fn increment_vote(&self) {}
-    fn increment_heartbeat(&self) {}
-    fn increment_append(&self) {}
-}
-
-impl Drop for Landing {
+impl Drop for ProposalGuard {
     fn drop(&mut self) {
-        if let Some(flight) = self.flight.take() {
-            self.committer.land(flight, None);
+        if let Some(proposal) = self.proposal.take() {
+            self.committer.land(proposal, None);
         }
     }
 }

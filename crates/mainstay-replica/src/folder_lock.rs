@@ -6,7 +6,7 @@ use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_store::disk::{Disk, DiskLock, LockHolder};
 use mainstay_store::log::LOCK_FILE;
 
-use crate::host::folder_error;
+use crate::node_replicas::folder_error;
 
 /// How long a node of this process that has been stopped or dropped may take to let go of its folder.
 const OWN_WAIT_MAX: Duration = Duration::from_secs(5);

@@ -1,11 +1,13 @@
 use std::path::Path;
 
 use bytes::{Buf as _, BufMut, BytesMut};
-use mainstay_core::{ClusterId, Error, ErrorKind, NodeId, RESTORE, ReplicaId, Result, random};
+use mainstay_core::format::PROGRAM_VERSION;
+use mainstay_core::{ClusterId, Error, NodeId, RESTORE, ReplicaId, Result, random};
 use mainstay_store::disk::{Disk, OpenMode};
 use rand::Rng as _;
 
-use crate::host::folder_error;
+use crate::formats::IDENTITY;
+use crate::node_replicas::folder_error;
 
 /// The file that says whose data a folder holds.
 const FILE: &str = "identity";
@@ -14,7 +16,8 @@ const MAGIC: &[u8; 8] = b"MAINSTAY";
 
 /// Version 1 named no cluster, and every persisted replica had the id of its node.
 const VERSION_WITHOUT_CLUSTER: u8 = 1;
-const VERSION: u8 = 2;
+/// Version 2 named no program.
+const VERSION_WITHOUT_PROGRAM: u8 = 2;
 
 /// What all versions start with: magic, version, node, sets per level; and what they end with.
 const HEAD_BYTES: usize = 8 + 1 + 8 + 2;
@@ -22,22 +25,27 @@ const SUM_BYTES: usize = 4;
 const CLUSTER_BYTES: usize = 16;
 const REPLICA_BYTES: usize = 8;
 const FLAG_BYTES: usize = 1;
-const BYTES_MAX: u64 = (HEAD_BYTES + CLUSTER_BYTES + REPLICA_BYTES * u16::MAX as usize + FLAG_BYTES + SUM_BYTES) as u64;
+const PROGRAM_BYTES_MAX: usize = 1 + u8::MAX as usize;
+const BYTES_MAX: u64 =
+    (HEAD_BYTES + CLUSTER_BYTES + REPLICA_BYTES * u16::MAX as usize + FLAG_BYTES + PROGRAM_BYTES_MAX + SUM_BYTES)
+        as u64;
 
 /// Whose data a folder holds, which replicas they are, and how partitions are mapped to sets in it. Written when the folder is
-/// created and once more when its log is; the bytes are in
+/// created, once more when its log is, and whenever a newer program opens it; the bytes are in
 /// `docs/internals/replica.md`.
 ///
 /// The ids of the replicas are drawn with the folder: one that was emptied is a new replica, and what was promised by the one
 /// before is not asked of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct HostIdentity {
+pub(crate) struct NodeIdentity {
     pub cluster: ClusterId,
     pub node: NodeId,
     /// The ids of the persisted replicas, by the number of their set: as many as a level has sets.
     pub replicas: Vec<ReplicaId>,
     /// The log was created: without it, the replicas have forgotten what they promised.
     pub has_log: bool,
+    /// The version of the newest program that has had the folder open, where it is known: what another cannot read, it can.
+    pub program: Option<String>,
 }
 
 /// What a folder is to be.
@@ -49,7 +57,7 @@ pub(crate) struct Wanted {
     pub sets_per_level: u16,
 }
 
-impl HostIdentity {
+impl NodeIdentity {
     /// True if a folder holds an identity.
     pub(crate) fn is_there(disk: &dyn Disk, folder: &Path) -> Result<bool> {
         let names = disk.list(folder).map_err(|error| folder_error(folder, error))?;
@@ -62,9 +70,11 @@ impl HostIdentity {
         let path = folder.join(FILE);
         let names = disk.list(folder).map_err(|error| folder_error(folder, error))?;
         if names.iter().any(|name| name == FILE) {
-            let (version, found) = Self::load(disk, &path)?;
+            let (version, mut found) = Self::load(disk, &path)?;
             found.must_be(wanted, version, folder)?;
-            if version != VERSION {
+            let program = newer_program(found.program.as_deref());
+            if version != IDENTITY.written() || found.program.as_deref() != Some(program) {
+                found.program = Some(program.to_owned());
                 found.create(disk, folder).map_err(|error| folder_error(&path, error))?;
             }
             // Whoever created it may have been killed before its name was durable, and what comes next is worth nothing
@@ -79,8 +89,13 @@ impl HostIdentity {
             )));
         }
         let replicas = (0..wanted.sets_per_level).map(|_| ReplicaId(random::rng().next_u64())).collect();
-        let new =
-            Self { cluster: wanted.cluster.unwrap_or_else(new_cluster), node: wanted.node, replicas, has_log: false };
+        let new = Self {
+            cluster: wanted.cluster.unwrap_or_else(new_cluster),
+            node: wanted.node,
+            replicas,
+            has_log: false,
+            program: Some(PROGRAM_VERSION.to_owned()),
+        };
         new.create(disk, folder).map_err(|error| folder_error(&path, error))?;
         Ok(new)
     }
@@ -111,13 +126,7 @@ impl HostIdentity {
         let mut bytes = vec![0; len.min(BYTES_MAX) as usize];
         file.read_exact_at(&mut bytes, 0).map_err(|error| folder_error(path, error))?;
         Self::decode(&bytes, len).map_err(|problem| match problem {
-            Unreadable::Version(version) => Error::new(
-                ErrorKind::UnknownVersion,
-                format!(
-                    "{} has format version {version}, this build reads up to {VERSION}: start a newer build",
-                    path.display()
-                ),
-            ),
+            Unreadable::Version(error) => error.about(path.display()),
             Unreadable::Damaged(why) => Error::corrupt(format!("{} is damaged ({why}): {RESTORE}", path.display())),
         })
     }
@@ -129,13 +138,16 @@ impl HostIdentity {
         let (content, sum) = bytes.split_at(bytes.len() - SUM_BYTES);
         let Some(mut rest) = content.strip_prefix(MAGIC) else { return Err(Unreadable::Damaged("it is not ours")) };
         let version = rest.get_u8();
-        if !(VERSION_WITHOUT_CLUSTER..=VERSION).contains(&version) {
-            return Err(Unreadable::Version(version));
-        }
+        IDENTITY.check(version).map_err(Unreadable::Version)?;
         let node = NodeId(rest.get_u64_le());
         let sets = usize::from(rest.get_u16_le());
-        let needed = if version == VERSION { CLUSTER_BYTES + REPLICA_BYTES * sets + FLAG_BYTES } else { 0 };
-        if rest.len() != needed {
+        let fixed =
+            if version == VERSION_WITHOUT_CLUSTER { 0 } else { CLUSTER_BYTES + REPLICA_BYTES * sets + FLAG_BYTES };
+        let named = match version {
+            VERSION_WITHOUT_CLUSTER | VERSION_WITHOUT_PROGRAM => 0,
+            _ => 1 + rest.get(fixed).map_or(0, |len| usize::from(*len)),
+        };
+        if rest.len() != fixed + named {
             return Err(Unreadable::Damaged("its length is wrong"));
         }
         if crc32c::crc32c(content).to_le_bytes() != sum {
@@ -144,7 +156,7 @@ impl HostIdentity {
         if version == VERSION_WITHOUT_CLUSTER {
             // A node alone: it is a cluster from now on. Its replicas are in its log under the id of the node.
             let replicas = vec![ReplicaId(node.0); sets];
-            return Ok((version, Self { cluster: new_cluster(), node, replicas, has_log: false }));
+            return Ok((version, Self { cluster: new_cluster(), node, replicas, has_log: false, program: None }));
         }
         let cluster = ClusterId(rest.get_u128_le());
         let replicas = (0..sets).map(|_| ReplicaId(rest.get_u64_le())).collect();
@@ -153,19 +165,30 @@ impl HostIdentity {
             1 => true,
             _ => return Err(Unreadable::Damaged("it has a flag that is none")),
         };
-        Ok((version, Self { cluster, node, replicas, has_log }))
+        let program = match rest.split_first() {
+            None => None,
+            Some((_, program)) => match std::str::from_utf8(program) {
+                Ok(program) => Some(program.to_owned()),
+                Err(_) => return Err(Unreadable::Damaged("the name of its program is no text")),
+            },
+        };
+        Ok((version, Self { cluster, node, replicas, has_log, program }))
     }
 
     fn encode(&self) -> BytesMut {
         let mut bytes = BytesMut::new();
         bytes.put_slice(MAGIC);
-        bytes.put_u8(VERSION);
+        bytes.put_u8(IDENTITY.written());
         bytes.put_u64_le(self.node.0);
         // As many as a `u16` says: that is how many were drawn or read.
         bytes.put_u16_le(self.replicas.len() as u16);
         bytes.put_u128_le(self.cluster.0);
         self.replicas.iter().for_each(|replica| bytes.put_u64_le(replica.0));
         bytes.put_u8(self.has_log.into());
+        // A version of a program is far shorter; it was read from a field of that length, or is this one's.
+        let program = self.program.as_deref().unwrap_or_default();
+        bytes.put_u8(program.len() as u8);
+        bytes.put_slice(program.as_bytes());
         let sum = crc32c::crc32c(&bytes);
         bytes.put_u32_le(sum);
         bytes
@@ -201,9 +224,23 @@ impl HostIdentity {
     }
 }
 
+/// The newer of the program that has had a folder open and this one.
+fn newer_program(recorded: Option<&str>) -> &str {
+    match recorded {
+        Some(recorded) if numbers(recorded) > numbers(PROGRAM_VERSION) => recorded,
+        _ => PROGRAM_VERSION,
+    }
+}
+
+/// The numbers of a version; what is none counts as zero.
+fn numbers(version: &str) -> [u64; 3] {
+    let mut parts = version.split(['.', '-', '+']).map(|part| part.parse().unwrap_or(0));
+    std::array::from_fn(|_| parts.next().unwrap_or(0))
+}
+
 /// What keeps an identity from being read.
 enum Unreadable {
-    Version(u8),
+    Version(Error),
     Damaged(&'static str),
 }
 
@@ -214,14 +251,18 @@ fn new_cluster() -> ClusterId {
 
 #[cfg(test)]
 mod tests {
+    use mainstay_core::ErrorKind;
+    use mainstay_core::format::golden::Golden;
     use mainstay_store::disk::sim::SimDisk;
 
     use super::*;
 
     const FOLDER: &str = "/data";
 
-    /// The file of node 7 with three sets per level, as version 1 wrote it.
-    const OLD: [u8; 23] = *b"MAINSTAY\x01\x07\0\0\0\0\0\0\0\x03\0\xb3\x85\x38\xf7";
+    /// The file of node 7 with three sets per level, as a version wrote it.
+    fn old(version: u8) -> Vec<u8> {
+        Golden::of(env!("CARGO_MANIFEST_DIR")).read("identity", version)
+    }
 
     fn wanted(cluster: Option<ClusterId>) -> Wanted {
         Wanted { cluster, node: NodeId(7), sets_per_level: 3 }
@@ -237,8 +278,8 @@ mod tests {
         disk
     }
 
-    fn open(disk: &SimDisk, cluster: Option<ClusterId>) -> Result<HostIdentity> {
-        HostIdentity::open(wanted(cluster), disk, Path::new(FOLDER))
+    fn open(disk: &SimDisk, cluster: Option<ClusterId>) -> Result<NodeIdentity> {
+        NodeIdentity::open(wanted(cluster), disk, Path::new(FOLDER))
     }
 
     #[test]
@@ -265,20 +306,20 @@ mod tests {
 
     #[test]
     fn a_folder_of_version_1_becomes_a_cluster_and_stays_it() {
-        let disk = disk_with(&OLD);
+        let disk = disk_with(&old(1));
         let refused = open(&disk, Some(ClusterId(5))).unwrap_err();
         assert!(refused.kind() == ErrorKind::Invalid && refused.to_string().contains("a node alone"), "{refused}");
         let found = open(&disk, None).unwrap();
         assert_eq!(found.replicas, [ReplicaId(7); 3], "the ids that its replicas have in its log");
         disk.crash();
         assert_eq!(open(&disk, None).unwrap(), found);
-        assert_ne!(open(&disk_with(&OLD), None).unwrap().cluster, found.cluster);
+        assert_ne!(open(&disk_with(&old(1)), None).unwrap().cluster, found.cluster);
     }
 
     #[test]
-    fn a_crash_at_every_operation_of_the_step_to_version_2_leaves_a_folder_that_opens() {
+    fn a_crash_at_every_operation_of_the_step_from_version_1_leaves_a_folder_that_opens() {
         for operations in 0.. {
-            let disk = disk_with(&OLD);
+            let disk = disk_with(&old(1));
             disk.power_off_after(operations);
             let opened = open(&disk, None);
             disk.crash();
@@ -288,6 +329,50 @@ mod tests {
                 assert_eq!(found, before);
                 break;
             }
+        }
+    }
+
+    fn sample(program: &str) -> NodeIdentity {
+        NodeIdentity {
+            cluster: ClusterId(0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10),
+            node: NodeId(7),
+            replicas: vec![ReplicaId(11), ReplicaId(12), ReplicaId(u64::MAX)],
+            has_log: true,
+            program: Some(program.to_owned()),
+        }
+    }
+
+    #[test]
+    fn golden_identities_are_what_is_written() {
+        let golden = Golden::of(env!("CARGO_MANIFEST_DIR"));
+        golden.check("identity", &IDENTITY, &sample("0.1.0").encode());
+        let (version, found) = NodeIdentity::decode(&old(3), old(3).len() as u64).ok().unwrap();
+        assert_eq!((version, found), (3, sample("0.1.0")));
+    }
+
+    #[test]
+    fn a_folder_of_version_2_stays_the_cluster_that_it_is() {
+        let disk = disk_with(&old(2));
+        let found = open(&disk, None).unwrap();
+        assert_eq!(found, sample(PROGRAM_VERSION));
+        disk.crash();
+        let file = disk.open(&Path::new(FOLDER).join(FILE), OpenMode::Existing).unwrap();
+        let mut version = [0];
+        file.read_exact_at(&mut version, 8).unwrap();
+        assert_eq!(version, [IDENTITY.written()], "it is written anew");
+        assert_eq!(open(&disk, Some(found.cluster)).unwrap(), found);
+    }
+
+    #[test]
+    fn the_newest_program_that_had_a_folder_open_is_remembered() {
+        let later = disk_with(&sample("999.0.1").encode());
+        assert_eq!(open(&later, None).unwrap().program.as_deref(), Some("999.0.1"));
+        let earlier = disk_with(&sample("0.0.9-beta").encode());
+        assert_eq!(open(&earlier, None).unwrap().program.as_deref(), Some(PROGRAM_VERSION));
+        earlier.crash();
+        assert_eq!(open(&earlier, None).unwrap().program.as_deref(), Some(PROGRAM_VERSION));
+        for (one, two) in [("0.9.0", "0.10.0"), ("1.2.3", "2.0.0"), ("nonsense", "0.0.1")] {
+            assert!(numbers(one) < numbers(two), "{one} {two}");
         }
     }
 

@@ -1,4 +1,3 @@
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,8 +11,9 @@ use crate::changes::too_old;
 use crate::claim::Claims;
 use crate::committer::{not_primary, stopped, too_large};
 use crate::history::{History, Kept};
+use crate::notify_wait::NotifyWait;
 use crate::object_put::{ObjectPut, ObjectPuts, object_put_bytes};
-use crate::standing::{Role, Standing};
+use crate::role_state::{Role, RoleState};
 
 /// There is one primary for as long as the node lives, and so one epoch.
 const EPOCH: Epoch = Epoch(1);
@@ -30,9 +30,9 @@ pub(crate) struct LocalSet {
     /// There is a history. Changed while nothing is applied.
     followed: AtomicBool,
     /// Wakes those who follow.
-    wake: Notify,
+    wake: Arc<Notify>,
     stopped: AtomicBool,
-    standing: watch::Sender<Standing>,
+    role_state: watch::Sender<RoleState>,
 }
 
 /// Commits with their numbers, each as its encoded batches.
@@ -40,7 +40,7 @@ pub(crate) type LocalCommits = Vec<(SequenceNumber, Vec<Bytes>)>;
 
 impl LocalSet {
     pub(crate) fn new(id: SetId, node: NodeId, commit_bytes_max: usize) -> Self {
-        let standing = Standing { role: Role::Primary, epoch: EPOCH, primary: Some(node) };
+        let role_state = RoleState { role: Role::Primary, epoch: EPOCH, primary: Some(node) };
         Self {
             id,
             store: MemoryStore::new(),
@@ -48,9 +48,9 @@ impl LocalSet {
             claims: Arc::default(),
             history: Mutex::new(None),
             followed: AtomicBool::new(false),
-            wake: Notify::new(),
+            wake: Arc::default(),
             stopped: AtomicBool::new(false),
-            standing: watch::Sender::new(standing),
+            role_state: watch::Sender::new(role_state),
         }
     }
 
@@ -89,12 +89,12 @@ impl LocalSet {
         self.store.checkpointed_counts()
     }
 
-    pub(crate) fn standing(&self) -> Standing {
-        *self.standing.borrow()
+    pub(crate) fn role_state(&self) -> RoleState {
+        *self.role_state.borrow()
     }
 
-    pub(crate) fn watch(&self) -> watch::Receiver<Standing> {
-        self.standing.subscribe()
+    pub(crate) fn watch(&self) -> watch::Receiver<RoleState> {
+        self.role_state.subscribe()
     }
 
     /// Applies batches as one, and what keeps objects behind them. `bare` are the partitions of which it comes without
@@ -140,7 +140,7 @@ impl LocalSet {
     fn admit(&self, epoch: Epoch, bytes: usize) -> Result<()> {
         self.check_running()?;
         if epoch != EPOCH {
-            return Err(not_primary(self.id, self.standing().primary));
+            return Err(not_primary(self.id, self.role_state().primary));
         }
         if bytes > self.commit_bytes_max {
             return Err(too_large(bytes, self.commit_bytes_max));
@@ -223,22 +223,17 @@ impl LocalSet {
         use_it(self.history.lock().get_or_insert_with(|| History::after(last)))
     }
 
-    /// Waits for commits after a number and returns them, as many as `bytes_max` allows but at least one.
-    pub(crate) async fn commits_after(&self, after: SequenceNumber, bytes_max: usize) -> Result<LocalCommits> {
-        loop {
-            let mut woken = pin!(self.wake.notified());
-            // Before it looks, so that no commit can come in between.
-            woken.as_mut().enable();
-            self.check_running()?;
-            let commits = self.kept_after(after, bytes_max)?;
-            if !commits.is_empty() {
-                return Ok(commits);
-            }
-            woken.await;
-        }
+    /// A wait for commits that can be followed, and for the end of the set.
+    pub(crate) fn wait(&self) -> NotifyWait {
+        NotifyWait::new(self.wake.clone())
     }
 
-    fn kept_after(&self, after: SequenceNumber, bytes_max: usize) -> Result<LocalCommits> {
+    /// The commits after a number, as many as `bytes_max` allows but at least one if there is one.
+    ///
+    /// # Errors
+    /// `TooOld` if some of them are gone, `Fatal` after the set has stopped.
+    pub(crate) fn commits_after(&self, after: SequenceNumber, bytes_max: usize) -> Result<LocalCommits> {
+        self.check_running()?;
         let guard = self.history.lock();
         let Some(history) = guard.as_ref().filter(|history| history.before() <= after) else {
             return Err(too_old(self.id, after));
@@ -251,7 +246,7 @@ impl LocalSet {
     /// Ends the role, commits and those who follow: the node stops.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        self.standing.send_replace(Standing { role: Role::Secondary, primary: None, ..self.standing() });
+        self.role_state.send_replace(RoleState { role: Role::Secondary, primary: None, ..self.role_state() });
         self.wake.notify_waiters();
     }
 

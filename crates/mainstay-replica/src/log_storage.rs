@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use mainstay_core::{Error, ErrorKind, RESTORE, Result, SetId, time};
-use mainstay_store::log::{Done, GroupId, LogBatch, NodeLog};
+use mainstay_store::log::{Done, GroupId, LogBatch, NodeLog, Refused};
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
 use openraft::{OptionalSend, RaftLogReader};
-use parking_lot::Mutex;
 
+use crate::formats::{COMPACTION_MARK, HARD_STATE};
 use crate::raft::{Entry, LogId, Types, Vote};
 use crate::wire::{self, Reader};
 
@@ -27,6 +27,12 @@ const ENTRY_OVERHEAD_BYTES_MAX: usize = 1 << 20;
 pub(crate) fn log_batch_bytes(entry_bytes_max: usize) -> usize {
     entry_bytes_max.max(BATCH_BYTES_MAX).saturating_add(ENTRY_OVERHEAD_BYTES_MAX)
 }
+
+/// Version, term, replica, flag.
+const HARD_STATE_BYTES: usize = 1 + 8 + 8 + 1;
+
+/// Version, term, index.
+const MARK_BYTES: usize = 1 + 8 + 8;
 
 /// How long to wait while too much waits for the disk.
 const OVERLOAD_PAUSE: time::Duration = time::Duration::from_millis(1);
@@ -111,23 +117,18 @@ impl LogStorage {
     }
 
     /// Queues a batch. While too much waits for the disk it waits, too: a replica must not stop because it is fast.
-    async fn submit(&self, batch: LogBatch, done: Done) -> io::Result<()> {
-        let done = Arc::new(Mutex::new(Some(done)));
+    async fn submit(&self, mut batch: LogBatch, mut done: Done) -> io::Result<()> {
         loop {
-            let once = done.clone();
-            let call = Box::new(move |result| {
-                if let Some(done) = once.lock().take() {
-                    done(result);
-                }
-            });
-            match self.log.submit(batch.clone(), call) {
-                Err(error) if error.kind() == ErrorKind::Overloaded => time::sleep(OVERLOAD_PAUSE).await,
-                result => return result.map_err(into_io),
+            match self.log.submit(batch, done) {
+                Ok(()) => return Ok(()),
+                Err(refused) if refused.kind() == ErrorKind::Overloaded => Refused { batch, done, .. } = *refused,
+                Err(refused) => return Err(into_io(refused.error)),
             }
+            time::sleep(OVERLOAD_PAUSE).await;
         }
     }
 
-    async fn submit_durably(&self, batch: LogBatch) -> io::Result<()> {
+    pub(crate) async fn submit_durably(&self, batch: LogBatch) -> io::Result<()> {
         let (done, durable) = tokio::sync::oneshot::channel();
         self.submit(batch, Box::new(move |result| drop(done.send(result)))).await?;
         match durable.await {
@@ -213,11 +214,8 @@ impl LogStorage {
     }
 
     fn compaction(&self, last: LogId) -> LogBatch {
-        let mut mark = BytesMut::with_capacity(17);
-        mark.put_u8(wire::VERSION);
-        wire::put_log_id(&mut mark, &last);
         let mut batch = LogBatch::new();
-        batch.compact(self.group, last.index, mark.freeze());
+        batch.compact(self.group, last.index, encode_mark(&last));
         batch
     }
 
@@ -230,15 +228,29 @@ fn decode(first: u64, records: Vec<Bytes>) -> Result<Vec<Entry>> {
     (first..).zip(records).map(|(index, record)| wire::decode_entry(index, record)).collect()
 }
 
-fn decode_vote(state: Bytes) -> Result<Vote> {
-    let mut reader = Reader::versioned("hard state", state)?;
+pub(crate) fn encode_vote(vote: &Vote) -> Bytes {
+    let mut state = BytesMut::with_capacity(HARD_STATE_BYTES);
+    state.put_u8(HARD_STATE.written());
+    wire::put_vote(&mut state, vote);
+    state.freeze()
+}
+
+pub(crate) fn encode_mark(last: &LogId) -> Bytes {
+    let mut mark = BytesMut::with_capacity(MARK_BYTES);
+    mark.put_u8(COMPACTION_MARK.written());
+    wire::put_log_id(&mut mark, last);
+    mark.freeze()
+}
+
+pub(crate) fn decode_vote(state: Bytes) -> Result<Vote> {
+    let mut reader = Reader::new(&HARD_STATE, state)?;
     let vote = reader.vote()?;
     reader.end()?;
     Ok(vote)
 }
 
-fn decode_mark(mark: Bytes) -> Result<LogId> {
-    let mut reader = Reader::versioned("compaction mark", mark)?;
+pub(crate) fn decode_mark(mark: Bytes) -> Result<LogId> {
+    let mut reader = Reader::new(&COMPACTION_MARK, mark)?;
     let id = reader.log_id()?;
     reader.end()?;
     Ok(id)
@@ -255,7 +267,7 @@ pub(crate) fn into_io(error: Error) -> io::Error {
 }
 
 /// The kind of the error of ours inside of an `io::Error`.
-fn error_kind(error: &io::Error) -> ErrorKind {
+pub(crate) fn error_kind(error: &io::Error) -> ErrorKind {
     error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()).map_or(ErrorKind::Fatal, Error::kind)
 }
 
@@ -357,11 +369,8 @@ impl RaftLogStorage<Types> for LogStorage {
     }
 
     async fn save_vote(&mut self, vote: &Vote) -> Result<(), io::Error> {
-        let mut state = BytesMut::with_capacity(18);
-        state.put_u8(wire::VERSION);
-        wire::put_vote(&mut state, vote);
         let mut batch = LogBatch::new();
-        batch.hard_state(self.group, state.freeze());
+        batch.hard_state(self.group, encode_vote(vote));
         self.submit_durably(batch).await
     }
 

@@ -19,7 +19,7 @@ use crate::message::{Envelope, Request, Response};
 use crate::options::Timing;
 use crate::raft::{LogId, Member, Types};
 use crate::replica::{Identity, Replica, Status};
-use crate::standing::Role;
+use crate::role_state::Role;
 
 /// How long a change of members may take to be committed.
 const CHANGE_TIMEOUT: time::Duration = time::Duration::from_secs(10);
@@ -73,7 +73,7 @@ impl Replica {
     ///
     /// # Errors
     /// `Invalid` without another node to ask, and if a node refuses this one for good: because it belongs to another cluster, or
-    /// lives by another timing. `Timeout` if for a minute no primary was found among the nodes, or nothing
+    /// lives by another timing; `UnknownVersion` if a node runs an earlier program, which cannot read the request. `Timeout` if for a minute no primary was found among the nodes, or nothing
     /// came from it, or if for five minutes it came no closer to being a voter; asking again is fine. `Fatal` if the replica has stopped.
     pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
         let Identity { cluster, set, replica, node } = self.inner.identity;
@@ -139,6 +139,12 @@ impl Replica {
                     return Err(Error::invalid(format!(
                         "node {to} does not take replica {replica} into set {set}: {why}"
                     )));
+                }
+                Some(Response::UnknownVersion { reason, .. }) => {
+                    return Err(Error::new(
+                        ErrorKind::UnknownVersion,
+                        format!("node {to} cannot read what replica {replica} of set {set} asks it: {reason}"),
+                    ));
                 }
                 _ => {}
             }
@@ -214,9 +220,9 @@ impl Replica {
                 self.inner.identity.node, self.inner.options.timing
             ));
         }
-        let standing = self.standing();
-        if standing.role != Role::Primary {
-            return Response::NotPrimary(standing.primary);
+        let role_state = self.role_state();
+        if role_state.role != Role::Primary {
+            return Response::NotPrimary(role_state.primary);
         }
         {
             let mut arriving = self.inner.member_changes.arriving.lock();
@@ -269,7 +275,7 @@ impl Replica {
                 {
                     let now = metrics.borrow_watched();
                     let Some(replication) = &now.replication else {
-                        return Err(not_primary(self.inner.identity.set, self.standing().primary));
+                        return Err(not_primary(self.inner.identity.set, self.role_state().primary));
                     };
                     let matched = replication.get(&replica.0).copied().flatten();
                     if matched.map_or(0, |id| id.index + 1) >= goal {
@@ -366,14 +372,14 @@ impl Replica {
     /// change is told.
     async fn leave_to(&self, staying: BTreeSet<ReplicaId>) -> Error {
         let Identity { set, replica, node, .. } = self.inner.identity;
-        let Some((heir, at)) = self.heir(&staying).await else {
+        let Some((transfer_target, at)) = self.transfer_target(&staying).await else {
             return Error::invalid(format!(
                 "replica {replica} on node {node} is primary of set {set} and none of the voters would stay in the set: add \
                  one on another node first"
             ));
         };
-        match self.hand_over(heir).await {
-            Ok(()) => not_primary(set, Some(self.standing().primary.unwrap_or(at))),
+        match self.hand_over(transfer_target).await {
+            Ok(()) => not_primary(set, Some(self.role_state().primary.unwrap_or(at))),
             Err(error) => error,
         }
     }

@@ -15,15 +15,15 @@ use openraft::{RaftNetworkFactory, RaftNetworkV2};
 use rand::Rng as _;
 
 use crate::activity::Upkeep;
+use crate::coalesce_empty_appends::CoalesceEmptyAppends;
 use crate::lost_voters::LostVoters;
 use crate::message::{Envelope, Request, Response};
-use crate::raft::{Member, Types, Vote};
+use crate::raft::{LogId, Member, Types, Vote};
 use crate::repeat::{Patience, repeat};
 use crate::replica::SNAPSHOT_CHUNK_TIMEOUT;
 use crate::retention::Retention;
 use crate::state_machine::{SnapshotData, SnapshotOf};
 use crate::transport::Transport;
-use crate::unhurried::Unhurried;
 use crate::wire;
 
 /// The slowest way between two nodes on which entries still get through, whatever their size.
@@ -42,6 +42,8 @@ pub(crate) struct Network {
     pub transport: Arc<dyn Transport>,
     pub cluster: ClusterId,
     pub set: SetId,
+    /// The replica that these connections are of.
+    pub me: ReplicaId,
     pub retention: Arc<Retention>,
     pub lost: Arc<LostVoters>,
     pub upkeep: Arc<Upkeep>,
@@ -51,7 +53,7 @@ impl RaftNetworkFactory<Types> for Network {
     type Network = Peer;
 
     async fn new_client(&mut self, target: u64, node: &Member) -> Peer {
-        Peer { network: self.clone(), replica: ReplicaId(target), node: node.node }
+        Peer { network: self.clone(), replica: ReplicaId(target), node: node.node, acknowledged: None }
     }
 }
 
@@ -61,6 +63,8 @@ pub(crate) struct Peer {
     network: Network,
     replica: ReplicaId,
     node: NodeId,
+    /// The last entry that the replica has said to have.
+    acknowledged: Option<LogId>,
 }
 
 impl Peer {
@@ -100,7 +104,7 @@ impl Peer {
     }
 
     fn unexpected(&self, response: &Response) -> RPCError<Types> {
-        let Self { replica, node, network } = self;
+        let Self { replica, node, network, .. } = self;
         let set = network.set;
         RPCError::Unreachable(Unreachable::from_string(match response {
             Response::WrongReplica(here) => {
@@ -108,6 +112,9 @@ impl Peer {
                     "node {node} has lost replica {replica} of set {set} and has {here} now: it joins as a new member"
                 )
             }
+            Response::UnknownVersion { reason, oldest, newest } => format!(
+                "replica {replica} of set {set} on node {node} reads messages of versions {oldest} to {newest}: {reason}"
+            ),
             Response::Refused(why) => format!("node {node} refuses requests for replica {replica} of set {set}: {why}"),
             other => format!("replica {replica} on node {node} answered {other:?}"),
         }))
@@ -123,6 +130,53 @@ impl Peer {
             "replica {} of set {} on node {} lacks entries before {kept}, which are kept no longer: it gets the state",
             self.replica, self.network.set, self.node
         ))))
+    }
+
+    /// Refuses an answer to entries that no replica gives that follows the protocol: openraft takes such an answer at its word,
+    /// and may count entries as stored that are not.
+    fn check_answer(
+        &mut self,
+        sent: &SentEntries,
+        response: AppendEntriesResponse<Types>,
+    ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
+        let makes_sense = match &response {
+            AppendEntriesResponse::Success => true,
+            AppendEntriesResponse::HigherVote(vote) => !self.is_of_mine(vote, &sent.vote),
+            // All or nothing: replicas take the entries of a request in as a whole.
+            AppendEntriesResponse::PartialSuccess(last) => *last == sent.prev || *last == sent.last,
+            // Nothing comes before the first entry that could be in conflict.
+            AppendEntriesResponse::Conflict => sent.prev.is_some(),
+        };
+        if !makes_sense {
+            return Err(self.unexpected(&Response::Append(response)));
+        }
+        match &response {
+            AppendEntriesResponse::Success => self.acknowledged = self.acknowledged.max(sent.last),
+            AppendEntriesResponse::PartialSuccess(last) => self.acknowledged = self.acknowledged.max(*last),
+            AppendEntriesResponse::Conflict if sent.prev <= self.acknowledged => self.tell_of_lost_entries(),
+            AppendEntriesResponse::Conflict | AppendEntriesResponse::HigherVote(_) => {}
+        }
+        Ok(response)
+    }
+
+    /// True if an answer tells of a later vote for this replica than that of the request. Nobody knows such a vote before this
+    /// replica, unless the request is obsolete by now; openraft would take this replica for its own successor.
+    fn is_of_mine(&self, told: &Vote, sent: &Vote) -> bool {
+        told.leader_id.voted_for == self.network.me.0 && told > sent
+    }
+
+    /// Says, once, that the replica has forgotten what it had acknowledged.
+    fn tell_of_lost_entries(&mut self) {
+        let Some(entry) = self.acknowledged.take() else { return };
+        tracing::error!(
+            set = %self.network.set,
+            replica = %self.replica,
+            node = %self.node,
+            %entry,
+            "a replica lacks entries that it has acknowledged: its data folder was replaced by an older copy, or its disk loses writes; \
+             it gets them again, but until then commits may be on fewer nodes than a quorum: in a cluster start such a node with an \
+             empty folder instead, so that it joins as a new member"
+        );
     }
 
     /// Sends a piece of a state, or that it is complete; both may come twice.
@@ -170,12 +224,28 @@ impl Peer {
         sending.silent_for(INSTALL_TIMEOUT);
         let request = Request::SnapshotEnd { transfer, chunks: number, vote, meta: snapshot.meta };
         match self.send_part(request, INSTALL_TIMEOUT).await? {
-            Response::Snapshot(vote) => {
+            Response::Snapshot(told) if !self.is_of_mine(&told, &vote) => {
                 sending.arrived();
-                Ok(vote)
+                Ok(told)
             }
             other => Err(self.unexpected(&other).into()),
         }
+    }
+}
+
+/// What a request carries.
+struct SentEntries {
+    vote: Vote,
+    /// The entry before those that are sent.
+    prev: Option<LogId>,
+    /// The last of those, or the one before them if there are none.
+    last: Option<LogId>,
+}
+
+impl SentEntries {
+    fn of(request: &AppendEntriesRequest<Types>) -> Self {
+        let last = request.entries.last().map(|entry| entry.log_id).or(request.prev_log_id);
+        Self { vote: request.vote, prev: request.prev_log_id, last }
     }
 }
 
@@ -188,14 +258,10 @@ impl RaftNetworkV2<Types> for Peer {
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
         self.check_kept(&request)?;
-        let before_first = request.prev_log_id.is_none();
+        let sent = SentEntries::of(&request);
         let limit = Self::append_limit(&request, option.hard_ttl());
         match self.call(Request::Append(request), limit).await? {
-            // Nothing comes before the first entry that could be in conflict; openraft would take it for a bug of ours.
-            Response::Append(AppendEntriesResponse::Conflict) if before_first => {
-                Err(self.unexpected(&Response::Append(AppendEntriesResponse::Conflict)))
-            }
-            Response::Append(response) => Ok(response),
+            Response::Append(response) => self.check_answer(&sent, response),
             gone if self.is_answered_for(&gone) => Ok(AppendEntriesResponse::Success),
             other => Err(self.unexpected(&other)),
         }
@@ -209,7 +275,7 @@ impl RaftNetworkV2<Types> for Peer {
     where
         S: Stream<Item = AppendEntriesRequest<Types>> + Send + Unpin + 'static,
     {
-        stream_append_sequential(self, Unhurried::new(input), option)
+        stream_append_sequential(self, CoalesceEmptyAppends::new(input), option)
     }
 
     async fn vote(
@@ -219,7 +285,7 @@ impl RaftNetworkV2<Types> for Peer {
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
         let granted = VoteResponse::new(request.vote, request.last_log_id, true);
         match self.call(Request::Vote(request), option.hard_ttl()).await? {
-            Response::Vote(response) => Ok(response),
+            Response::Vote(response) if !self.is_of_mine(&response.vote, &granted.vote) => Ok(response),
             gone if self.is_answered_for(&gone) => Ok(granted),
             other => Err(self.unexpected(&other)),
         }
@@ -232,7 +298,7 @@ impl RaftNetworkV2<Types> for Peer {
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
         let granted = VoteResponse::new(request.vote, request.last_log_id, true);
         match self.call(Request::PreVote(request), option.hard_ttl()).await? {
-            Response::Vote(response) => Ok(response),
+            Response::Vote(response) if !self.is_of_mine(&response.vote, &granted.vote) => Ok(response),
             gone if self.is_answered_for(&gone) => Ok(granted),
             other => Err(self.unexpected(&other)),
         }

@@ -15,7 +15,7 @@ use crate::committer::Commit;
 use crate::local::LocalSet;
 use crate::object_put::{ObjectPuts, object_put_bytes};
 use crate::replica::Replica;
-use crate::standing::Standing;
+use crate::role_state::RoleState;
 
 /// A partition, as the rooms above see it: commit, read, follow the role. Cheap to clone.
 ///
@@ -366,7 +366,7 @@ impl Partition {
     /// # Errors
     /// `Corrupt` or `Fatal` if the store cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        self.snapshot_in(self.standing().epoch)
+        self.snapshot_in(self.role_state().epoch)
     }
 
     /// Follows the commits after a number, on any replica, as they are applied there. With the number of a
@@ -412,21 +412,21 @@ impl Partition {
     /// `NotPrimary` without role or lease.
     pub fn check(&self) -> Result<Epoch> {
         match &self.backing {
-            Backing::Replicated(replica) => replica.inner.keeper.check(),
+            Backing::Replicated(replica) => replica.inner.role_tracker.check(),
             Backing::Local(local) => local.check(),
         }
     }
 
     /// The role and epoch at this moment.
-    pub fn standing(&self) -> Standing {
+    pub fn role_state(&self) -> RoleState {
         match &self.backing {
-            Backing::Replicated(replica) => replica.standing(),
-            Backing::Local(local) => local.standing(),
+            Backing::Replicated(replica) => replica.role_state(),
+            Backing::Local(local) => local.role_state(),
         }
     }
 
     /// Follows the role and epoch.
-    pub fn watch(&self) -> watch::Receiver<Standing> {
+    pub fn watch(&self) -> watch::Receiver<RoleState> {
         match &self.backing {
             Backing::Replicated(replica) => replica.watch(),
             Backing::Local(local) => local.watch(),

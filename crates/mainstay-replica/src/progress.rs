@@ -1,14 +1,16 @@
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use mainstay_core::SequenceNumber;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::notify_wait::NotifyWait;
+
 /// How far a replica has applied its log, for those who follow it.
 ///
-/// To who applies it costs two accesses to memory as long as nobody follows. A follower asks to be [woken](Progress::woken),
+/// To who applies it costs two accesses to memory as long as nobody follows. A follower arms its [wait](Progress::wait),
 /// then looks at [`next`](Progress::next), and waits if there is nothing: who applies writes first and looks for followers
 /// then, so that one of the two always sees the other.
 #[derive(Debug)]
@@ -18,7 +20,7 @@ pub(crate) struct Progress {
     /// The first index from which on the log is what was applied here.
     floor: AtomicU64,
     followers: AtomicUsize,
-    wake: Notify,
+    wake: Arc<Notify>,
     stopped: OnceLock<String>,
     /// The commits that were left out when their entries were applied: the newest, since this process started.
     refused: Mutex<BTreeSet<SequenceNumber>>,
@@ -34,7 +36,7 @@ impl Progress {
             next: AtomicU64::new(next),
             floor: AtomicU64::new(0),
             followers: AtomicUsize::new(0),
-            wake: Notify::new(),
+            wake: Arc::default(),
             stopped: OnceLock::new(),
             refused: Mutex::default(),
         }
@@ -99,8 +101,8 @@ impl Progress {
         self.followers.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Ready at the next change, counted from when it is first polled or enabled.
-    pub(crate) fn woken(&self) -> tokio::sync::futures::Notified<'_> {
-        self.wake.notified()
+    /// A wait for changes.
+    pub(crate) fn wait(&self) -> NotifyWait {
+        NotifyWait::new(self.wake.clone())
     }
 }

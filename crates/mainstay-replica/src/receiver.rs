@@ -15,8 +15,8 @@ use openraft::storage::Snapshot;
 use tokio::sync::Mutex;
 
 use crate::admission;
-use crate::bundle::Bundle;
-use crate::growth::Growth;
+use crate::checkpoint_scheduler::CheckpointScheduler;
+use crate::inline_executor::InlineExecutor;
 use crate::log_storage::LogStorage;
 use crate::message::{Request, Response};
 use crate::options::ReplicaOptions;
@@ -29,9 +29,9 @@ pub(crate) struct Receiver {
     identity: Identity,
     data: Watched<RaftDataMetrics<Types>>,
     raft: Raft,
-    bundle: Bundle,
+    executor: InlineExecutor,
     store: Arc<dyn StateStore>,
-    growth: Arc<Growth>,
+    scheduler: Arc<CheckpointScheduler>,
     log: LogStorage,
     unsaved_bytes_max: u64,
     /// How long entries wait for a checkpoint before they are refused.
@@ -72,8 +72,8 @@ impl Receiver {
     pub(crate) fn new(
         identity: Identity,
         raft: Raft,
-        bundle: Bundle,
-        (store, growth, log): (Arc<dyn StateStore>, Arc<Growth>, LogStorage),
+        executor: InlineExecutor,
+        (store, scheduler, log): (Arc<dyn StateStore>, Arc<CheckpointScheduler>, LogStorage),
         scope: task::Scope,
         fresh: bool,
         options: &ReplicaOptions,
@@ -84,9 +84,9 @@ impl Receiver {
             identity,
             data: raft.data_metrics(),
             raft,
-            bundle,
+            executor,
             store,
-            growth,
+            scheduler,
             log,
             unsaved_bytes_max: options.checkpoint.unsaved_bytes_max,
             // The primary waits for an answer for longer.
@@ -148,14 +148,14 @@ impl Receiver {
             time::sleep(self.patience).await;
             self.log.check_space()?;
         }
-        if self.growth.unsaved() <= self.unsaved_bytes_max {
+        if self.scheduler.unsaved() <= self.unsaved_bytes_max {
             return Ok(());
         }
-        let room = self.growth.unsaved_at_most(self.unsaved_bytes_max);
+        let room = self.scheduler.unsaved_at_most(self.unsaved_bytes_max);
         time::timeout(self.patience, room).await.map_err(|_| {
             let text = format!(
                 "{} bytes of set {} wait for a checkpoint on node {} (limit {}): its disk is behind, send the entries later",
-                self.growth.unsaved(),
+                self.scheduler.unsaved(),
                 self.identity.set,
                 self.identity.node,
                 self.unsaved_bytes_max
@@ -175,7 +175,7 @@ impl Receiver {
             if !told {
                 told = true;
                 let mut polled = Poll::Pending;
-                self.bundle.run_after(|| polled = append.as_mut().poll(cx));
+                self.executor.run_until_idle(|| polled = append.as_mut().poll(cx));
                 if polled.is_ready() {
                     return polled;
                 }
@@ -343,5 +343,5 @@ fn answer<T, E: std::fmt::Display>(result: Result<T, E>, wrap: impl FnOnce(T) ->
 }
 
 fn failed(error: &Error) -> Response {
-    Response::Failed(error.to_string())
+    Response::unread(error)
 }

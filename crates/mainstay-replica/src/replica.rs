@@ -12,14 +12,14 @@ use openraft::async_runtime::watch::WatchReceiver as _;
 use tokio::sync::watch;
 
 use crate::activity::{SetActivity, Upkeep};
-use crate::bundle::Bundle;
+use crate::checkpoint_scheduler::CheckpointScheduler;
 use crate::claim::Claims;
-use crate::committer::{Answering, Commit, Committer, stopped};
-use crate::growth::Growth;
+use crate::committer::{Commit, Committer, stopped};
+use crate::inline_executor::InlineExecutor;
 use crate::log_storage::LogStorage;
 use crate::lost_voters::LostVoters;
 use crate::members::MemberChanges;
-use crate::message::{Envelope, Request, Response};
+use crate::message::{Envelope, Request, Response, answer_version};
 use crate::network::Network;
 use crate::options::ReplicaOptions;
 use crate::partition::Partition;
@@ -28,7 +28,7 @@ use crate::quiet::quiet;
 use crate::raft::{Member, Raft, Types};
 use crate::receiver::Receiver;
 use crate::retention::{Bounds, Retention};
-use crate::standing::{Keeper, Standing};
+use crate::role_state::{RoleState, RoleTracker};
 use crate::state_machine::{Position, StateMachine};
 use crate::transport::Transport;
 use crate::unfinished::finish_changes;
@@ -80,8 +80,8 @@ pub(crate) struct Inner {
     pub(crate) progress: Arc<Progress>,
     pub(crate) store: Arc<dyn StateStore>,
     pub(crate) committer: Arc<Committer>,
-    pub(crate) keeper: Arc<Keeper>,
-    pub(crate) growth: Arc<Growth>,
+    pub(crate) role_tracker: Arc<RoleTracker>,
+    pub(crate) scheduler: Arc<CheckpointScheduler>,
     retention: Arc<Retention>,
     pub(crate) lost: Arc<LostVoters>,
     upkeep: Arc<Upkeep>,
@@ -96,7 +96,7 @@ pub(crate) struct Inner {
 
 impl fmt::Debug for Replica {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Replica").field("identity", &self.inner.identity).field("standing", &self.standing()).finish()
+        f.debug_struct("Replica").field("identity", &self.inner.identity).field("standing", &self.role_state()).finish()
     }
 }
 
@@ -106,7 +106,7 @@ pub struct Status {
     /// Which replica this is.
     pub identity: Identity,
     /// Its role.
-    pub standing: Standing,
+    pub role_state: RoleState,
     /// The replicas that vote, with their nodes.
     pub voters: BTreeMap<ReplicaId, NodeId>,
     /// The replicas that only learn.
@@ -123,7 +123,7 @@ pub struct Status {
 
 impl Replica {
     /// Starts a replica on its part of a node log and its state store. A set that was never founded waits for
-    /// [`found`](Replica::found) on one node, or to be taken in by [`join`](Replica::join).
+    /// [`bootstrap`](Replica::bootstrap) on one node, or to be taken in by [`join`](Replica::join).
     ///
     /// # Errors
     /// `Invalid` if options contradict each other; `Corrupt` or `UnknownVersion` if what is stored cannot be used, or the
@@ -166,12 +166,12 @@ impl Replica {
         if let Some(state) = Position::from_mark(&store.mark())?.applied {
             log_storage.cut_to(state).await?;
         }
-        let growth = Arc::new(Growth::new(options.checkpoint.bytes));
+        let scheduler = Arc::new(CheckpointScheduler::new(options.checkpoint.bytes));
         for (index, bytes) in log_storage.lengths_before(store.mark().index)? {
-            growth.logged(index + 1, bytes);
+            scheduler.logged(index + 1, bytes);
         }
         let progress = Arc::new(Progress::new(store.mark().index));
-        let state_machine = StateMachine::new(store.clone(), growth.clone(), progress.clone())?;
+        let state_machine = StateMachine::new(store.clone(), scheduler.clone(), progress.clone())?;
         let upkeep = Arc::new(Upkeep::default());
         let retention = Arc::new(Retention::new(options.timing.election_timeout_max * SILENT_ELECTIONS_MAX));
         let lost = Arc::new(LostVoters::new(identity.set, identity.replica));
@@ -179,28 +179,35 @@ impl Replica {
             transport: transport.clone(),
             cluster: identity.cluster,
             set: identity.set,
+            me: identity.replica,
             retention: retention.clone(),
             lost: lost.clone(),
             upkeep: upkeep.clone(),
         };
         let config = raft_config(identity.set, &options)?;
         let id = identity.replica.0;
-        let bundle = Bundle::new(&scope);
-        let raft =
-            bundle.gather(Raft::new(id, Arc::new(config), network, log_storage.clone(), state_machine)).await.map_err(
-                |error| Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error),
-            )?;
+        let executor = InlineExecutor::new(&scope);
+        let raft = executor
+            .gather(Raft::new(id, Arc::new(config), network, log_storage.clone(), state_machine))
+            .await
+            .map_err(|error| {
+                Error::fatal(format!("cannot start the replica of set {}", identity.set)).with_source(error)
+            })?;
         lost.follow(&raft);
-        let committer = Arc::new(Committer::new(identity.set, options.commit.clone(), bundle.clone()));
-        let answering = Arc::new(Answering(committer.clone()));
-        raft.set_metrics_recorder(Some(answering)).await.map_err(|error| stopped(identity.set, &error.to_string()))?;
-        let keeper = Keeper::new(identity.set, &raft, &options.timing, committer.clone(), progress.clone());
-        let keeper = Arc::new(keeper);
+        let committer = Arc::new(Committer::new(identity.set, options.commit.clone(), executor.clone()));
+        let answering = Arc::downgrade(&committer);
+        executor.after_each_round(move || {
+            if let Some(committer) = answering.upgrade() {
+                committer.answer();
+            }
+        });
+        let role_tracker = RoleTracker::new(identity.set, &raft, &options.timing, committer.clone(), progress.clone());
+        let role_tracker = Arc::new(role_tracker);
         let receiver = Receiver::new(
             identity,
             raft.clone(),
-            bundle,
-            (store.clone(), growth.clone(), log_storage.clone()),
+            executor,
+            (store.clone(), scheduler.clone(), log_storage.clone()),
             scope.clone(),
             fresh,
             &options,
@@ -213,8 +220,8 @@ impl Replica {
             progress,
             store,
             committer,
-            keeper,
-            growth,
+            role_tracker,
+            scheduler,
             retention,
             lost,
             upkeep,
@@ -234,7 +241,7 @@ impl Replica {
     fn spawn_tasks(&self) {
         let inner = &self.inner;
         inner.scope.spawn(inner.committer.clone().run(inner.raft.clone()));
-        inner.scope.spawn(quiet(inner.keeper.clone().run(inner.raft.clone())));
+        inner.scope.spawn(quiet(inner.role_tracker.clone().run(inner.raft.clone())));
         inner.scope.spawn(quiet(housekeep(Arc::downgrade(inner))));
         inner.scope.spawn(quiet(finish_changes(Arc::downgrade(inner))));
     }
@@ -265,7 +272,7 @@ impl Replica {
     ///
     /// # Errors
     /// `Invalid` if the members do not contain this replica.
-    pub async fn found(&self, members: &BTreeMap<ReplicaId, NodeId>) -> Result<()> {
+    pub async fn bootstrap(&self, members: &BTreeMap<ReplicaId, NodeId>) -> Result<()> {
         if !members.contains_key(&self.inner.identity.replica) {
             return Err(Error::invalid(format!(
                 "the first members of set {} must contain replica {}",
@@ -291,7 +298,7 @@ impl Replica {
     /// other was primary soon after (the set elects one by itself then; it may be this one).
     pub async fn hand_over(&self, to: ReplicaId) -> Result<()> {
         let set = self.inner.identity.set;
-        let epoch = self.inner.keeper.check()?;
+        let epoch = self.inner.role_tracker.check()?;
         if !self.status().voters.contains_key(&to) {
             return Err(Error::new(ErrorKind::NotFound, format!("replica {to} is not a voter of set {set}")));
         }
@@ -302,14 +309,14 @@ impl Replica {
         // because only then the others elect a primary should `to` not take over.
         let this = self.clone();
         let told = self.inner.scope.spawn(async move {
-            this.inner.keeper.step_back(epoch);
+            this.inner.role_tracker.step_back(epoch);
             this.inner.raft.trigger().transfer_leader(to.0).await.map_err(|e| this.stopped().with_source(e))
         });
         told.await.unwrap_or_else(|_| Err(self.stopped()))?;
         let mut watch = self.watch();
         let me = self.inner.identity.node;
         let moved =
-            watch.wait_for(|standing| standing.epoch > epoch && standing.primary.is_some_and(|node| node != me));
+            watch.wait_for(|role_state| role_state.epoch > epoch && role_state.primary.is_some_and(|node| node != me));
         match time::timeout(HAND_OVER_TIMEOUT, moved).await {
             Ok(_) => Ok(()),
             Err(_) => Err(Error::new(
@@ -321,15 +328,16 @@ impl Replica {
 
     /// Answers a request of another replica. Whatever the bytes are, it answers and does not panic.
     pub async fn receive(&self, request: Bytes) -> Bytes {
+        let version = answer_version(&request);
         let response = match Envelope::decode(request) {
             Ok(envelope) => match (self.misdirected(&envelope), envelope.request) {
                 (Some(refusal), _) => refusal,
                 (None, Request::Join { replica, node, timing }) => self.take_in(replica, node, timing),
                 (None, request) => quiet(self.inner.receiver.handle(request)).await,
             },
-            Err(error) => Response::Failed(error.to_string()),
+            Err(error) => Response::unread(&error),
         };
-        response.encode()
+        response.encode(version)
     }
 
     /// The answer to a request that is not for this replica.
@@ -362,13 +370,13 @@ impl Replica {
     }
 
     /// The role and epoch at this moment.
-    pub fn standing(&self) -> Standing {
-        self.inner.keeper.standing()
+    pub fn role_state(&self) -> RoleState {
+        self.inner.role_tracker.role_state()
     }
 
     /// Follows the role and epoch.
-    pub fn watch(&self) -> watch::Receiver<Standing> {
-        self.inner.keeper.watch()
+    pub fn watch(&self) -> watch::Receiver<RoleState> {
+        self.inner.role_tracker.watch()
     }
 
     /// Makes the applied state durable now and cuts the log, as happens by itself by size and time.
@@ -382,7 +390,7 @@ impl Replica {
     /// What this replica is and knows.
     pub fn status(&self) -> Status {
         // First, because it looks at the same metrics, which must not be borrowed twice.
-        let failure = self.inner.keeper.failure();
+        let failure = self.inner.role_tracker.failure();
         let metrics = self.inner.raft.metrics();
         let metrics = metrics.borrow_watched();
         let membership = metrics.membership_config.membership();
@@ -393,7 +401,7 @@ impl Replica {
             .partition(|(id, _)| voting.contains(&id.0));
         Status {
             identity: self.inner.identity,
-            standing: self.standing(),
+            role_state: self.role_state(),
             voters: voters.into_iter().collect(),
             learners: learners.into_iter().collect(),
             log_next: metrics.last_log_index.map_or(0, |index| index + 1),
@@ -405,7 +413,7 @@ impl Replica {
 
     /// Why it has stopped, if it did so by itself: nothing of its set is served or committed here until the node is restarted.
     pub fn failure(&self) -> Option<String> {
-        self.inner.keeper.broken()
+        self.inner.role_tracker.broken()
     }
 
     /// The store with all partitions of the set.
@@ -419,7 +427,7 @@ impl Replica {
         let _alone = self.inner.checkpointing.lock().await;
         // Openraft only fails to stop if its task has panicked, and then it has stopped.
         drop(quiet(self.inner.raft.shutdown()).await);
-        self.inner.keeper.retire();
+        self.inner.role_tracker.retire();
         self.inner.scope.stop();
         // Afterwards only handles hold the log and the store.
         let _ = time::timeout(STOP_TIMEOUT, self.inner.scope.ended()).await;
@@ -428,11 +436,11 @@ impl Replica {
     /// Stops every task of the replica where it stands, as a crash would.
     pub fn kill(&self) {
         self.inner.scope.stop();
-        self.inner.keeper.retire();
+        self.inner.role_tracker.retire();
     }
 
     pub(crate) async fn commit(&self, commit: Commit) -> Result<SequenceNumber> {
-        let unsaved = self.inner.growth.unsaved();
+        let unsaved = self.inner.scheduler.unsaved();
         if unsaved > self.inner.options.checkpoint.unsaved_bytes_max {
             self.inner.committer.count_throttled();
             return Err(Error::new(
@@ -449,8 +457,8 @@ impl Replica {
 
     /// What it has done since it was started.
     pub fn activity(&self) -> SetActivity {
-        let Inner { store, upkeep, growth, committer, .. } = &*self.inner;
-        let (unsaved_bytes, held) = (growth.unsaved(), store.checkpointed_counts());
+        let Inner { store, upkeep, scheduler, committer, .. } = &*self.inner;
+        let (unsaved_bytes, held) = (scheduler.unsaved(), store.checkpointed_counts());
         upkeep.over(SetActivity { unsaved_bytes, held, ..committer.activity() })
     }
 
@@ -485,8 +493,11 @@ fn raft_config(set: SetId, options: &ReplicaOptions) -> Result<openraft::Config>
         max_in_snapshot_log_to_keep: u64::MAX,
         install_snapshot_timeout: SNAPSHOT_CHUNK_TIMEOUT.as_millis() as u64,
         replication_lag_threshold: u64::MAX,
+        // A voter whose folder was replaced by an older copy lacks what it has acknowledged. It gets that again, and `Peer` tells
+        // of it; openraft would stop the primary instead.
+        allow_log_reversion: Some(true),
         // A primary that is to leave hands over before the change is carried out (`Replica::change_members`). Should one find
-        // itself without a vote all the same, it serves nothing (`Keeper`), and another must take over: after a heartbeat,
+        // itself without a vote all the same, it serves nothing (`RoleTracker`), and another must take over: after a heartbeat,
         // by which the others hear that the change is committed.
         removed_leader_step_down: openraft::StepDownPolicy::After(timing.heartbeat.as_millis() as u64),
         ..openraft::Config::default()
@@ -498,22 +509,23 @@ fn raft_config(set: SetId, options: &ReplicaOptions) -> Result<openraft::Config>
 /// Makes checkpoints by size and by time, and cuts the log after them.
 async fn housekeep(inner: std::sync::Weak<Inner>) {
     loop {
-        let Some((growth, store, interval)) =
-            inner.upgrade().map(|inner| (inner.growth.clone(), inner.store.clone(), inner.options.checkpoint.interval))
+        let Some((scheduler, store, interval)) = inner
+            .upgrade()
+            .map(|inner| (inner.scheduler.clone(), inner.store.clone(), inner.options.checkpoint.interval))
         else {
             return;
         };
-        growth.anything_unsaved(|| store.mark() == store.checkpointed()).await;
+        scheduler.anything_unsaved(|| store.mark() == store.checkpointed()).await;
         // By size or by time, whichever comes first.
-        let _ = time::timeout(interval, growth.checkpoint_due()).await;
+        let _ = time::timeout(interval, scheduler.checkpoint_due()).await;
         let Some(inner) = inner.upgrade() else { return };
         if inner.store.mark() == inner.store.checkpointed() {
             // A snapshot from another replica, say, has made it unnecessary.
-            inner.growth.checkpoint_done(inner.store.unsaved_bytes());
+            inner.scheduler.checkpoint_done(inner.store.unsaved_bytes());
         } else if let Err(error) = checkpoint(&inner).await {
             tracing::error!(set = %inner.identity.set, %error, "no checkpoint could be made; it will be tried again");
             time::sleep(CHECKPOINT_RETRY).await;
-            inner.growth.checkpoint_done(inner.store.unsaved_bytes());
+            inner.scheduler.checkpoint_done(inner.store.unsaved_bytes());
         }
     }
 }
@@ -523,8 +535,8 @@ async fn checkpoint(inner: &Inner) -> Result<()> {
     let (store, unsaved, began) = (inner.store.clone(), inner.store.unsaved_bytes(), time::now());
     let durable = task::blocking(move || store.checkpoint()).await?;
     inner.upkeep.saved(unsaved, time::now().saturating_duration_since(began));
-    inner.growth.announce_checkpoint(durable.clone());
-    inner.growth.checkpoint_done(inner.store.unsaved_bytes());
+    inner.scheduler.announce_checkpoint(durable.clone());
+    inner.scheduler.checkpoint_done(inner.store.unsaved_bytes());
     tell_openraft(inner, durable.index).await?;
     cut_log(inner, durable.index).await
 }
@@ -532,11 +544,11 @@ async fn checkpoint(inner: &Inner) -> Result<()> {
 /// Cuts the log at or before a checkpoint. A part before it stays for who lags a little, and more for who is being
 /// caught up, but not more than the state is large: then the state is the shorter way.
 async fn cut_log(inner: &Inner, checkpoint: u64) -> Result<()> {
-    let Inner { growth, retention, options, .. } = inner;
+    let Inner { scheduler, retention, options, .. } = inner;
     let keep = options.checkpoint.log_keep_bytes;
-    let Some(wanted) = growth.compactable(checkpoint, keep) else { return Ok(()) };
+    let Some(wanted) = scheduler.compactable(checkpoint, keep) else { return Ok(()) };
     let patience = inner.store.checkpointed_counts().bytes.max(options.checkpoint.bytes);
-    let floor = growth.compactable(checkpoint, keep.saturating_add(patience)).unwrap_or(0);
+    let floor = scheduler.compactable(checkpoint, keep.saturating_add(patience)).unwrap_or(0);
     let bounds = Bounds { first: inner.log.first(), floor, wanted };
     let others = retention.places(&inner.raft.data_metrics().borrow_watched());
     let cut = retention.cut(bounds, &others);
@@ -544,7 +556,7 @@ async fn cut_log(inner: &Inner, checkpoint: u64) -> Result<()> {
         inner.raft.trigger().purge_log(last).await.map_err(|e| fatal(inner, &e))?;
     }
     retention.is_cut(cut);
-    growth.forget_before(floor);
+    scheduler.forget_before(floor);
     Ok(())
 }
 

@@ -6,8 +6,8 @@ use mainstay_core::{ReplicaId, time};
 use openraft::metrics::RaftDataMetrics;
 use parking_lot::Mutex;
 
-use crate::heir::answered_within;
 use crate::raft::Types;
+use crate::transfer_target::answered_within;
 
 /// Which part of the log stays for replicas that are behind.
 ///

@@ -14,7 +14,7 @@ use openraft::{AsyncRuntime, Instant as _, OptionalSend};
 use openraft_rt_tokio::{TokioInstant, TokioMpsc, TokioMutex, TokioOneshot, TokioRuntime};
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::bundle::{self, JoinError, JoinHandle};
+use crate::inline_executor::{self, JoinError, JoinHandle};
 use crate::watch::ReplicaWatch;
 
 /// The grid on which timers of all replicas of a process meet.
@@ -99,7 +99,7 @@ impl AsyncRuntime for ReplicaRuntime {
         T: Future + OptionalSend + 'static,
         T::Output: OptionalSend + 'static,
     {
-        bundle::spawn(future)
+        inline_executor::spawn(future)
     }
 
     fn sleep(duration: Duration) -> Self::Sleep {
@@ -133,7 +133,7 @@ impl AsyncRuntime for ReplicaRuntime {
         let (mut a, mut b, mut c, mut d) = (pin!(a), pin!(b), pin!(c), pin!(d));
         poll_fn(|cx| {
             if !shared_out {
-                task::ready!(bundle::poll_share(cx));
+                task::ready!(inline_executor::poll_share(cx));
                 shared_out = true;
             }
             if let Poll::Ready(value) = a.as_mut().poll(cx) {

@@ -8,8 +8,9 @@ use mainstay_store::state::{self, Import, Mark, StateSnapshot, StateStore, Write
 use openraft::storage::{EntryResponder, RaftStateMachine, Snapshot};
 use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
 
+use crate::checkpoint_scheduler::CheckpointScheduler;
 use crate::command::ParsedCommand;
-use crate::growth::Growth;
+use crate::formats::STATE_MARK;
 use crate::log_storage::into_io;
 use crate::progress::Progress;
 use crate::raft::{self, Applied, Command, Entry, LogId, Refusals, SnapshotMeta, StoredMembership, Types};
@@ -25,7 +26,7 @@ const APPLY_RUN_MAX: usize = 128;
 #[derive(Debug)]
 pub(crate) struct StateMachine {
     store: Arc<dyn StateStore>,
-    growth: Arc<Growth>,
+    scheduler: Arc<CheckpointScheduler>,
     progress: Arc<Progress>,
     position: Position,
     note: Bytes,
@@ -43,16 +44,15 @@ impl Position {
         if mark.index == 0 {
             return Ok(Self::default());
         }
-        let mut reader = Reader::versioned("state mark", mark.note.clone())?;
+        let mut reader = Reader::new(&STATE_MARK, mark.note.clone())?;
         let term = reader.u64()?;
         let membership = reader.stored_membership()?;
-        reader.end()?;
         Ok(Self { applied: Some(raft::log_id(term, mark.index - 1)), membership })
     }
 
-    fn note(&self, term: u64) -> Bytes {
+    pub(crate) fn note(&self, term: u64) -> Bytes {
         let mut note = BytesMut::new();
-        note.put_u8(wire::VERSION);
+        note.put_u8(STATE_MARK.written());
         note.put_u64_le(term);
         wire::put_stored_membership(&mut note, &self.membership);
         note.freeze()
@@ -72,10 +72,14 @@ pub(crate) enum SnapshotData {
 }
 
 impl StateMachine {
-    pub(crate) fn new(store: Arc<dyn StateStore>, growth: Arc<Growth>, progress: Arc<Progress>) -> Result<Self> {
+    pub(crate) fn new(
+        store: Arc<dyn StateStore>,
+        scheduler: Arc<CheckpointScheduler>,
+        progress: Arc<Progress>,
+    ) -> Result<Self> {
         let mark = store.mark();
         let position = Position::from_mark(&mark)?;
-        Ok(Self { store, growth, progress, position, note: mark.note })
+        Ok(Self { store, scheduler, progress, position, note: mark.note })
     }
 
     fn apply_entry(&mut self, entry: &Entry) -> Result<Applied> {
@@ -101,7 +105,7 @@ impl StateMachine {
 
     fn apply_command(&self, mark: Mark, id: LogId, command: &Command) -> Result<Applied> {
         let parsed = ParsedCommand::parse(&command.0)?;
-        self.growth.logged(mark.index, command.0.len() as u64);
+        self.scheduler.logged(mark.index, command.0.len() as u64);
         let accepted = parsed.epoch == Epoch(id.leader_id.term);
         let writes: &mut dyn Iterator<Item = Write<'_>> =
             if accepted { &mut parsed.writes(id.index) } else { &mut std::iter::empty() };
@@ -160,17 +164,17 @@ impl RaftStateMachine<Types> for StateMachine {
             run += 1;
             if run % APPLY_RUN_MAX == 0 {
                 self.tell_progress();
-                self.growth.applied(self.store.unsaved_bytes());
+                self.scheduler.applied(self.store.unsaved_bytes());
                 tokio::task::yield_now().await;
             }
         }
         self.tell_progress();
-        self.growth.applied(self.store.unsaved_bytes());
+        self.scheduler.applied(self.store.unsaved_bytes());
         Ok(())
     }
 
     async fn get_snapshot_builder(&mut self) -> Checkpoint {
-        Checkpoint { store: self.store.clone(), made: self.growth.take_checkpoint() }
+        Checkpoint { store: self.store.clone(), made: self.scheduler.take_checkpoint() }
     }
 
     async fn install_snapshot(&mut self, meta: &SnapshotMeta, snapshot: SnapshotData) -> Result<(), io::Error> {

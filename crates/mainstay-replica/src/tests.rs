@@ -5,11 +5,13 @@ use mainstay_core::ClusterId;
 /// The cluster that the replicas of these tests belong to.
 const CLUSTER: ClusterId = ClusterId(0xc1);
 
-mod bundle;
+mod checkpoint_scheduler;
+mod coalesce_empty_appends;
 mod committing;
 mod epochs;
 mod following;
-mod growth;
+mod golden;
+mod inline_executor;
 mod joining;
 mod leaving;
 mod network;
@@ -22,6 +24,5 @@ mod snapshot_reception;
 mod storage_suite;
 mod strangers;
 mod ticking;
-mod unhurried;
 mod watching;
 mod wire_formats;

@@ -8,7 +8,7 @@ use mainstay_core::{NodeId, Result, SetId};
 /// How replicas reach each other: one request, one answer, both opaque bytes.
 ///
 /// To be correct:
-/// - The request is handed to [`Host::receive`](crate::Host::receive) (or [`Replica::receive`](crate::Replica::receive))
+/// - The request is handed to [`NodeReplicas::receive`](crate::NodeReplicas::receive) (or [`Replica::receive`](crate::Replica::receive))
 ///   on the node it is addressed to, unchanged, and the answer is handed back unchanged.
 /// - It may be lost, late, out of order or delivered twice; then the caller sees an error or nothing. It is never
 ///   altered: a transport over a real network checks what it carries.

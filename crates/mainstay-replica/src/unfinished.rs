@@ -13,7 +13,7 @@ use openraft::async_runtime::watch::WatchReceiver as _;
 
 use crate::raft::Member;
 use crate::replica::{Inner, Replica};
-use crate::standing::Role;
+use crate::role_state::Role;
 
 impl Replica {
     /// The voters of the set, or those that it has when the change that is under way is done.
@@ -51,14 +51,14 @@ impl Replica {
 
 /// Takes the second step of changes that this replica finds half done as primary, until it is stopped.
 pub(crate) async fn finish_changes(inner: Weak<Inner>) {
-    let Some((mut standing, mut server, pause)) = inner
+    let Some((mut role_state, mut server, pause)) = inner
         .upgrade()
-        .map(|inner| (inner.keeper.watch(), inner.raft.server_metrics(), inner.options.timing.heartbeat))
+        .map(|inner| (inner.role_tracker.watch(), inner.raft.server_metrics(), inner.options.timing.heartbeat))
     else {
         return;
     };
     loop {
-        let is_primary = standing.borrow_and_update().role == Role::Primary;
+        let is_primary = role_state.borrow_and_update().role == Role::Primary;
         let is_half_done = server.borrow_and_update().membership_config.get_joint_config().len() > 1;
         if is_primary && is_half_done {
             let Some(inner) = inner.upgrade() else { return };
@@ -75,7 +75,7 @@ pub(crate) async fn finish_changes(inner: Weak<Inner>) {
         }
         tokio::select! {
             biased;
-            changed = standing.changed() => if changed.is_err() { return },
+            changed = role_state.changed() => if changed.is_err() { return },
             changed = server.changed() => if changed.is_err() { return },
         }
     }

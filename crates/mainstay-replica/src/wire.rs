@@ -4,21 +4,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use mainstay_core::{Error, ErrorKind, NodeId, Result};
+use mainstay_core::format::Format;
+use mainstay_core::{Error, NodeId, Result};
 use openraft::EntryPayload;
 
+use crate::formats::LOG_ENTRY;
 use crate::raft::{self, Command, Entry, LogId, Member, Membership, StoredMembership, Vote};
-
-/// The version of what is written to the log and the state; every record starts with it.
-pub(crate) const VERSION: u8 = 1;
-
-/// The version of messages. Version 1 named no cluster.
-pub(crate) const MESSAGE_VERSION: u8 = 2;
 
 /// What no log and no succession of primaries will ever reach, so that counting on cannot overflow. A sequence number has
 /// 48 bits for the index.
 const INDEX_MAX: u64 = (1 << 47) - 1;
 const TERM_MAX: u64 = (1 << 62) - 1;
+
+/// The bytes of an entry before its payload: version, term, kind.
+const ENTRY_HEAD_BYTES: usize = 1 + 8 + 1;
+
+/// About how many bytes the membership of a small set takes.
+const MEMBERSHIP_BYTES: usize = 64;
 
 const KIND_BLANK: u8 = 0;
 const KIND_COMMAND: u8 = 1;
@@ -31,30 +33,17 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Starts reading after checking the version byte.
-    pub(crate) fn versioned(what: &'static str, bytes: Bytes) -> Result<Self> {
-        let mut reader = Self { bytes, what };
-        match reader.u8()? {
-            VERSION => Ok(reader),
-            other => Err(Error::new(
-                ErrorKind::UnknownVersion,
-                format!("{what} has format version {other}, this build reads {VERSION}: run the build that wrote it"),
-            )),
-        }
+    /// Starts reading after checking the version, which is the first byte of every format.
+    pub(crate) fn new(format: &Format, bytes: Bytes) -> Result<Self> {
+        Self::named(format, format.name(), bytes)
     }
 
-    /// Starts reading a message after checking its version byte.
-    pub(crate) fn message(what: &'static str, bytes: Bytes) -> Result<Self> {
+    /// The same for something that is called otherwise than its format.
+    pub(crate) fn named(format: &Format, what: &'static str, bytes: Bytes) -> Result<Self> {
         let mut reader = Self { bytes, what };
-        match reader.u8()? {
-            MESSAGE_VERSION => Ok(reader),
-            other => Err(Error::new(
-                ErrorKind::UnknownVersion,
-                format!(
-                    "{what} has format version {other}, this build speaks {MESSAGE_VERSION}: run builds that speak the same"
-                ),
-            )),
-        }
+        let version = reader.u8()?;
+        format.check_of(version, what)?;
+        Ok(reader)
     }
 
     pub(crate) fn u8(&mut self) -> Result<u8> {
@@ -96,6 +85,7 @@ impl Reader {
         self.bytes
     }
 
+    /// Refuses what has more than is known, where all of it must be understood.
     pub(crate) fn end(self) -> Result<()> {
         if self.bytes.is_empty() { Ok(()) } else { Err(self.bad("bytes after its end")) }
     }
@@ -208,18 +198,19 @@ pub(crate) fn put_stored_membership(buffer: &mut BytesMut, stored: &StoredMember
     put_membership(buffer, stored.membership());
 }
 
-/// The bytes of an entry as they stand in the node log and in an append message. The index is not in it: the place says it.
 /// About how many bytes an entry is encoded to.
 pub(crate) fn entry_bytes(entry: &Entry) -> usize {
     match &entry.payload {
-        EntryPayload::Normal(command) => command.0.len() + 10,
-        _ => 74,
+        EntryPayload::Normal(command) => ENTRY_HEAD_BYTES + command.0.len(),
+        EntryPayload::Blank => ENTRY_HEAD_BYTES,
+        EntryPayload::Membership(_) => ENTRY_HEAD_BYTES + MEMBERSHIP_BYTES,
     }
 }
 
+/// The bytes of an entry as they stand in the node log and in an append message. The index is not in it: the place says it.
 pub(crate) fn encode_entry(entry: &Entry) -> Bytes {
     let mut buffer = BytesMut::with_capacity(entry_bytes(entry));
-    buffer.put_u8(VERSION);
+    buffer.put_u8(LOG_ENTRY.written());
     buffer.put_u64_le(entry.log_id.leader_id.term);
     match &entry.payload {
         EntryPayload::Blank => buffer.put_u8(KIND_BLANK),
@@ -236,7 +227,7 @@ pub(crate) fn encode_entry(entry: &Entry) -> Bytes {
 }
 
 pub(crate) fn decode_entry(index: u64, bytes: Bytes) -> Result<Entry> {
-    let mut reader = Reader::versioned("log entry", bytes)?;
+    let mut reader = Reader::new(&LOG_ENTRY, bytes)?;
     let term = reader.term()?;
     let payload = match reader.u8()? {
         KIND_BLANK => {

@@ -32,8 +32,8 @@ async fn open_with(disk: Arc<SimDisk>, log: LogOptions, store: Arc<dyn StateStor
     let identity = Identity { cluster: ClusterId(1), set, replica: ReplicaId(1), node: NodeId(1) };
     let transport = InProcessNetwork::new().endpoint(NodeId(1));
     let replica = Replica::start(identity, ReplicaOptions::default(), log, store, transport).await.unwrap();
-    replica.found(&BTreeMap::from([(ReplicaId(1), NodeId(1))])).await.unwrap();
-    replica.watch().wait_for(|standing| standing.role == Role::Primary).await.unwrap();
+    replica.bootstrap(&BTreeMap::from([(ReplicaId(1), NodeId(1))])).await.unwrap();
+    replica.watch().wait_for(|role_state| role_state.role == Role::Primary).await.unwrap();
     replica
 }
 
@@ -63,7 +63,7 @@ async fn a_log_that_cannot_be_written_stops_the_replica_with_its_reason() {
         let failed = put(&replica, 20, 100).await.unwrap_err();
         assert!(matches!(failed.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Fatal), "{op:?}: {failed:?}");
         let stopped = async {
-            while replica.status().failure.is_none() || replica.standing().role == Role::Primary {
+            while replica.status().failure.is_none() || replica.role_state().role == Role::Primary {
                 time::sleep(Duration::from_millis(1)).await;
             }
         };
@@ -133,7 +133,7 @@ async fn low_space_refuses_commits_before_the_log_has_to() {
         let text = refused.to_string();
         assert!(text.contains("free or add room") && text.contains("log.reserve_bytes"), "{text}");
         expect(&replica, acknowledged);
-        assert_eq!((replica.failure(), replica.standing().role), (None, Role::Primary));
+        assert_eq!((replica.failure(), replica.role_state().role), (None, Role::Primary));
         assert!(replica.activity().throttled > round, "refusals are counted");
         // Nobody has to do anything but to make room.
         disk.set_capacity(Some(disk.used_bytes() + (1 << 20)));

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use mainstay_core::{Level, NodeId, PartitionId};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Role};
+use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Role};
 use mainstay_store::disk::RealDisk;
 use mainstay_store::log::LogOptions;
 
@@ -22,19 +22,19 @@ const ACKNOWLEDGED_MIN: usize = 150;
 /// In front of a key that was acknowledged.
 const WORD: &str = "acknowledged ";
 
-async fn open(folder: &Path) -> Host {
-    let mut options = HostOptions::new(NodeId(1));
+async fn open(folder: &Path) -> NodeReplicas {
+    let mut options = NodeReplicasOptions::new(NodeId(1));
     options.sets_per_level = 2;
     options.log = LogOptions { segment_bytes: 256 << 10, ..LogOptions::default() };
     options.replica.checkpoint.bytes = 64 << 10;
     options.replica.checkpoint.log_keep_bytes = 0;
     let transport = InProcessNetwork::new().endpoint(NodeId(1));
-    let host = Host::open(Arc::new(RealDisk), folder, options, transport).await.unwrap();
-    host.found().await.unwrap();
-    for replica in host.replicas() {
-        replica.watch().wait_for(|standing| standing.role == Role::Primary).await.unwrap();
+    let replicas = NodeReplicas::open(Arc::new(RealDisk), folder, options, transport).await.unwrap();
+    replicas.bootstrap().await.unwrap();
+    for replica in replicas.replicas() {
+        replica.watch().wait_for(|role_state| role_state.role == Role::Primary).await.unwrap();
     }
-    host
+    replicas
 }
 
 fn value(key: &str) -> Vec<u8> {
@@ -43,9 +43,9 @@ fn value(key: &str) -> Vec<u8> {
 
 /// The life of the process that is killed: it commits and tells of every acknowledgement.
 async fn commit_for_ever(folder: &Path, round: u64) {
-    let host = open(folder).await;
+    let replicas = open(folder).await;
     let writers = (0..WRITERS).map(|writer| {
-        let partition = host.partition(Level::Persisted, PartitionId(writer));
+        let partition = replicas.partition(Level::Persisted, PartitionId(writer));
         async move {
             for number in 0_u64.. {
                 let key = format!("{writer}/{round}/{number}");
@@ -104,13 +104,13 @@ fn what_was_acknowledged_survives_sigkill() {
     for round in 1..=ROUNDS {
         acknowledged.extend(kill_under_load(folder.path(), round));
         runtime.block_on(async {
-            let host = open(folder.path()).await;
+            let replicas = open(folder.path()).await;
             for key in &acknowledged {
                 let writer: u64 = key.split('/').next().unwrap().parse().unwrap();
-                let found = host.partition(Level::Persisted, PartitionId(writer)).get(key.as_bytes()).unwrap();
+                let found = replicas.partition(Level::Persisted, PartitionId(writer)).get(key.as_bytes()).unwrap();
                 assert_eq!(found.as_deref(), Some(&value(key)[..]), "{key} of {} is lost", acknowledged.len());
             }
-            host.stop().await;
+            replicas.stop().await;
         });
     }
 }

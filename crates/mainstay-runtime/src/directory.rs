@@ -12,21 +12,21 @@ use tokio::sync::watch;
 use crate::actor::Actor;
 use crate::actor::activation::{ActorActivation, ActorOptions};
 use crate::actor::cell::ActorCell;
-use crate::actor::population::Population;
+use crate::actor::memory_budget::MemoryBudget;
 use crate::actor::settings::ActorSettings;
 use crate::interfaces::{Interfaces, OfferedInterface};
-use crate::lifecycle::{Post, attend};
-use crate::observe::ledger::Ledger;
+use crate::observe::counters::ActorCounters;
 use crate::provisions::Provisions;
-use crate::router::{Address, Route, Router, Services, Wanted};
-use crate::service::activation::{Open, ServiceActivation};
+use crate::role_follower::{ServedPartition, follow_role};
+use crate::router::{Address, Route, Router, ServiceQuery, Services};
+use crate::service::activation::{OpenFn, ServiceActivation};
 use crate::service::definition::{Service, check_name};
-use crate::service::served::Served;
-use crate::slot::{Occupant, Slot};
-use crate::worker::desk::{Desk, WorkerType};
-use crate::worker::roster::Roster;
+use crate::service::host::ServiceHost;
+use crate::slot::{Slot, SlotState};
+use crate::worker::handle::{WorkerHandle, WorkerType};
+use crate::worker::registry::WorkerRegistry;
 
-/// A type of service, whatever Rust type is behind it.
+/// A registered type of service or actor, with its Rust type erased.
 #[derive(Clone)]
 pub struct ServiceType {
     name: &'static str,
@@ -37,10 +37,10 @@ pub struct ServiceType {
     settings: ActorSettings,
     options: ActorOptions,
     state: StateOptions,
-    open: Open,
+    open: OpenFn,
 }
 
-/// What a type of service consists of.
+/// Whether a service is one object per partition or many actors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ServiceKind {
     /// One object per partition.
@@ -59,14 +59,14 @@ impl ServiceType {
     /// The type of a service.
     ///
     /// # Errors
-    /// `Invalid` if its name or its partitioning cannot be.
+    /// `Invalid` if its name or its partitioning is not allowed.
     pub fn of<T: Service>() -> Result<Self> {
         check_name(T::NAME)?;
         let partitioning = T::partitioning();
         partitioning
             .check()
             .map_err(|error| Error::invalid(format!("service {} cannot be started", T::NAME)).with_source(error))?;
-        let interfaces = Interfaces::<Served<T>>::of_service().list().to_vec();
+        let interfaces = Interfaces::<ServiceHost<T>>::of_service().list().to_vec();
         Ok(Self {
             name: T::NAME,
             level: T::LEVEL,
@@ -76,14 +76,14 @@ impl ServiceType {
             settings: ActorSettings::default(),
             options: ActorOptions::default(),
             state: StateOptions::default(),
-            open: |place| Box::pin(ServiceActivation::open::<T>(place)),
+            open: |context| Box::pin(ServiceActivation::open::<T>(context)),
         })
     }
 
     /// The type of an actor.
     ///
     /// # Errors
-    /// `Invalid` if its name or its number of partitions cannot be.
+    /// `Invalid` if its name or its number of partitions is not allowed.
     pub fn of_actor<T: Actor>() -> Result<Self> {
         check_name(T::NAME)?;
         let partitioning = Partitioning::uniform(T::partitions());
@@ -100,11 +100,11 @@ impl ServiceType {
             settings: ActorSettings::default(),
             options: ActorOptions::default(),
             state: StateOptions::default(),
-            open: |place| Box::pin(ActorActivation::<T>::open(place)),
+            open: |context| Box::pin(ActorActivation::<T>::open(context)),
         })
     }
 
-    /// How its actors are run; without effect on a service.
+    /// The runtime options of its actors; without effect on a service.
     pub fn actor_options_mut(&mut self) -> &mut ActorOptions {
         &mut self.options
     }
@@ -114,20 +114,20 @@ impl ServiceType {
         &mut self.settings
     }
 
-    /// How its collections are kept; without effect on actors, which have none.
+    /// The options of its collections; without effect on actors, which have none.
     pub fn state_options_mut(&mut self) -> &mut StateOptions {
         &mut self.state
     }
 
-    /// What it consists of.
+    /// Whether it is one object per partition or many actors.
     pub fn kind(&self) -> ServiceKind {
         self.kind
     }
 
-    /// The same type, kept and cut otherwise than its code says.
+    /// The same type with another level and partitioning than its code says.
     ///
     /// # Errors
-    /// `Invalid` if the partitioning cannot be.
+    /// `Invalid` if the partitioning is not allowed.
     pub fn placed(mut self, level: Level, partitioning: Partitioning) -> Result<Self> {
         partitioning
             .check()
@@ -141,18 +141,18 @@ impl ServiceType {
         self.name
     }
 
-    /// How the state of its partitions is kept.
+    /// The level of its partitions.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// How it is cut into partitions.
+    /// Its partitions.
     pub fn partitioning(&self) -> &Partitioning {
         &self.partitioning
     }
 }
 
-/// A service to be served, with a handle to each of its partitions, in their order.
+/// A service that is to be served, with a handle to each of its partitions, in their order.
 #[derive(Debug)]
 pub struct Serving {
     /// The service.
@@ -161,14 +161,14 @@ pub struct Serving {
     pub partitions: Vec<Partition>,
 }
 
-/// The services of this node, and the way to them.
+/// The services of this node, and the router to them.
 ///
-/// What it serves holds it in turn, so that objects can call each other: whoever started it ends it by
-/// [`stop`](Directory::stop) or [`kill`](Directory::kill).
+/// The objects of the services hold the directory in turn, so that objects can call each other. This cycle is broken by
+/// [`stop`](Directory::stop) or [`kill`](Directory::kill), one of which must be called.
 #[derive(Debug)]
 pub struct Directory {
-    services: BTreeMap<&'static str, Known>,
-    workers: Roster,
+    services: BTreeMap<&'static str, RegisteredService>,
+    workers: WorkerRegistry,
     provisions: Arc<Provisions>,
     stop: watch::Sender<bool>,
     home: Home,
@@ -176,23 +176,23 @@ pub struct Directory {
 }
 
 #[derive(Debug)]
-struct Known {
+struct RegisteredService {
     service: ServiceType,
-    ledger: Arc<Ledger>,
+    counters: Arc<ActorCounters>,
     slots: Vec<Arc<Slot>>,
 }
 
 impl Directory {
-    /// A directory of services, which are not served yet. They will be on the runtime in which this is called.
+    /// A directory of services that are not served yet. They will be served on the runtime in which this is called.
     ///
     /// # Errors
-    /// `Invalid` if two services have one name, or if a service has not as many partitions as it says.
+    /// `Invalid` if two services have the same name, or if the handles of a service do not match its partitioning.
     pub fn new(services: &[Serving]) -> Result<Self> {
         let mut table = BTreeMap::new();
         for Serving { service, partitions } in services {
             if partitions.len() != service.partitioning.count() as usize {
                 return Err(Error::invalid(format!(
-                    "service {} has {} partitions and was given {}",
+                    "service {} has {} partitions and was given {} handles: give it one handle per partition",
                     service.name,
                     service.partitioning.count(),
                     partitions.len()
@@ -210,17 +210,18 @@ impl Directory {
                 };
                 Some(Arc::new(Slot::new(Arc::new(address))))
             });
-            let served = Known { service: service.clone(), ledger: Arc::default(), slots: slots.collect() };
+            let served =
+                RegisteredService { service: service.clone(), counters: Arc::default(), slots: slots.collect() };
             if table.insert(service.name, served).is_some() {
                 return Err(Error::invalid(format!(
-                    "two services have the name {:?}: give one another by `name = \"..\"` in its attribute",
+                    "two services have the name {:?}: rename one by `name = \"..\"` in its attribute",
                     service.name
                 )));
             }
         }
         Ok(Self {
             services: table,
-            workers: Roster::default(),
+            workers: WorkerRegistry::default(),
             provisions: Arc::default(),
             stop: watch::Sender::new(false),
             home: Home::current().without_scope(),
@@ -228,131 +229,139 @@ impl Directory {
         })
     }
 
-    /// The same directory with things that its objects use.
+    /// The same directory with dependencies for its objects.
     #[must_use]
     pub fn with_provisions(mut self, provisions: Provisions) -> Self {
         self.provisions = Arc::new(provisions);
         self
     }
 
-    /// The services that a router leads to, as an object of this directory sees them.
+    /// The services that a router can resolve, with the dependencies of this directory.
     pub fn services(&self, router: Arc<dyn Router>) -> Services {
         Services::new(router).with_provisions(self.provisions.clone())
     }
 
-    /// Starts to serve: the objects reach each other by `router`.
+    /// Starts to serve. The objects call each other through `router`.
     pub fn serve(&self, node: NodeId, services: Vec<Serving>, router: Arc<dyn Router>) {
         for Serving { service, partitions } in services {
             let Some(served) = self.services.get(service.name) else { continue };
-            let population = Arc::new(Population::new(&service.settings));
+            let memory_budget = Arc::new(MemoryBudget::new(&service.settings));
             for (slot, partition) in served.slots.iter().zip(partitions) {
                 let services = self.services(router.clone());
-                let (slot, population, stop) = (slot.clone(), population.clone(), self.stop.subscribe());
-                let ledger = served.ledger.clone();
-                let post = Post { node, partition, slot, services, population, ledger, stop };
+                let (slot, memory_budget, stop) = (slot.clone(), memory_budget.clone(), self.stop.subscribe());
+                let counters = served.counters.clone();
+                let partition_served =
+                    ServedPartition { node, partition, slot, services, memory_budget, counters, stop };
                 let (options, settings) = (service.options.clone(), service.settings.clone());
-                drop(self.scope.spawn(attend(post, service.open, options, settings, service.state.clone())));
+                drop(self.scope.spawn(follow_role(
+                    partition_served,
+                    service.open,
+                    options,
+                    settings,
+                    service.state.clone(),
+                )));
             }
         }
     }
 
-    /// Hands what was counted of actors since the last time to the recorder of the process, if it has one, and sees to it that
-    /// it is measured how long things take. To be called at the start, and then about every second.
+    /// Publishes the metrics of actors since the last call to the recorder of the process, if there is one, and turns the
+    /// measuring of durations on or off accordingly. To be called at the start, and then about every second.
     pub fn publish_metrics(&self) {
         let actors = self.services.values().filter(|known| known.service.kind == ServiceKind::Actors);
-        actors.for_each(|known| known.ledger.publish(known.service.name));
+        actors.for_each(|known| known.counters.publish(known.service.name));
     }
 
-    /// Starts pools of workers, which reach others by `router`. To be called once, before [`serve`](Directory::serve).
+    /// Starts the pools of workers, which call other objects through `router`. To be called once, before
+    /// [`serve`](Directory::serve), because objects may call workers as soon as they are served.
     ///
     /// # Errors
-    /// `Invalid` if two workers have one name, `Fatal` if one panics when it is made.
-    pub fn employ(&self, workers: &[WorkerType], router: Arc<dyn Router>) -> Result<()> {
+    /// `Invalid` if two workers have the same name, `Fatal` if the constructor of one panics.
+    pub fn start_workers(&self, workers: &[WorkerType], router: Arc<dyn Router>) -> Result<()> {
         self.workers.open(workers, &self.services(router))
     }
 
-    /// Stops in order: no call is admitted any more, `run` is cancelled, and what is under way gets a grace period to end.
+    /// Stops gracefully: calls are refused, `run` is cancelled, and calls under way get a grace period to end.
     pub async fn stop(&self) {
         self.stop.send_replace(true);
-        self.vacate();
+        self.close_slots();
         self.scope.ended().await;
-        // After those who may need them to come to their end.
+        // After the services, whose last calls may need a worker.
         self.workers.close().await;
         self.kill();
     }
 
-    /// Stops everything where it stands.
+    /// Stops at once, dropping the calls under way.
     pub fn kill(&self) {
         self.stop.send_replace(true);
-        // First, because they hold what runs.
+        // Before the slots are closed, because these tasks own the activations that fill the slots.
         self.scope.stop();
         self.workers.kill();
-        self.vacate();
+        self.close_slots();
     }
 
-    /// Ready from when it is being stopped.
+    /// Waits until a stop begins.
     pub async fn stopping(&self) {
-        // An error means that it is gone, which this holds.
+        // An error is impossible while `self` holds the sender.
         let _ = self.stop.subscribe().wait_for(|stop| *stop).await;
     }
 
-    /// True from when it is being stopped.
+    /// True once a stop has begun.
     pub fn is_stopped(&self) -> bool {
         *self.stop.borrow()
     }
 
-    fn vacate(&self) {
-        self.services.values().flat_map(|served| &served.slots).for_each(|slot| slot.put(Occupant::Stopped));
+    fn close_slots(&self) {
+        self.services.values().flat_map(|served| &served.slots).for_each(|slot| slot.put(SlotState::Stopped));
     }
 
-    fn choose(&self, wanted: &Wanted<'_>) -> Result<&Known> {
-        match wanted.service {
-            Some(name) => self.by_name(name, wanted),
-            None => self.by_interface(wanted),
+    fn choose(&self, query: &ServiceQuery<'_>) -> Result<&RegisteredService> {
+        match query.service {
+            Some(name) => self.by_name(name, query),
+            None => self.by_interface(query),
         }
     }
 
-    fn known(&self, name: &str) -> Result<&Known> {
+    fn known(&self, name: &str) -> Result<&RegisteredService> {
         self.services.get(name).ok_or_else(|| {
             let known: Vec<_> = self.services.keys().copied().collect();
             Error::new(
                 ErrorKind::NotFound,
-                format!("there is no service {name:?} on this node: it has {}", or_none(&known)),
+                format!("there is no service {name:?} on this node, which has {}: correct the name", or_none(&known)),
             )
         })
     }
 
-    fn by_name(&self, name: &str, wanted: &Wanted<'_>) -> Result<&Known> {
+    fn by_name(&self, name: &str, query: &ServiceQuery<'_>) -> Result<&RegisteredService> {
         let served = self.known(name)?;
-        if served.service.kind != wanted.kind {
+        if served.service.kind != query.kind {
             return Err(Error::invalid(format!("{name} is {}", served.service.kind.way())));
         }
-        if served.offers(wanted.object) {
+        if served.offers(query.object) {
             return Ok(served);
         }
         Err(Error::invalid(format!(
             "service {name} does not implement {}: add it to `implements(..)` in its attribute",
-            wanted.interface
+            query.interface
         )))
     }
 
-    fn by_interface(&self, wanted: &Wanted<'_>) -> Result<&Known> {
-        let is_wanted = |served: &&Known| served.service.kind == wanted.kind && served.offers(wanted.object);
+    fn by_interface(&self, query: &ServiceQuery<'_>) -> Result<&RegisteredService> {
+        let is_wanted = |served: &&RegisteredService| served.service.kind == query.kind && served.offers(query.object);
         let mut offering = self.services.values().filter(is_wanted);
-        let (noun, builder, named) = match wanted.kind {
+        let (noun, builder, named) = match query.kind {
             ServiceKind::Stateful => ("service", "service", "service_named"),
             ServiceKind::Actors => ("actor", "actor", "actor_named"),
         };
         let Some(first) = offering.next() else {
-            let interface = wanted.interface;
-            if let Some(other) = self.services.values().find(|served| served.offers(wanted.object)) {
+            let interface = query.interface;
+            if let Some(other) = self.services.values().find(|served| served.offers(query.object)) {
                 let (name, way) = (other.service.name, other.service.kind.way());
                 return Err(Error::invalid(format!("{interface} is implemented by {name}, which is {way}")));
             }
             let there: Vec<_> = self
                 .services
                 .values()
-                .filter(|served| served.service.kind == wanted.kind)
+                .filter(|served| served.service.kind == query.kind)
                 .map(|served| served.service.name)
                 .collect();
             return Err(Error::new(ErrorKind::NotFound, not_implemented(noun, interface, builder, &there)));
@@ -363,26 +372,26 @@ impl Directory {
         }
         Err(Error::invalid(format!(
             "{} is implemented by {} and by {}: say which by `{named}`",
-            wanted.interface,
+            query.interface,
             first.service.name,
             others.join(", ")
         )))
     }
 }
 
-/// What is told when nothing of a node implements an interface. The list of `implements(..)` is forgotten more often than
-/// the type itself.
+/// The error text for an interface that is not implemented on the node. It suggests the list of `implements(..)` first, because
+/// that is forgotten more often than the registration of the type.
 pub(crate) fn not_implemented(noun: &str, interface: &str, builder: &str, there: &[&'static str]) -> String {
-    /// How many are named.
+    /// The bound on the types that the text lists.
     const NAMED_MAX: usize = 8;
-    let given = format!("give the node one that does by `Node::builder().{builder}::<..>()`");
+    let given = format!("register one that does by `Node::builder().{builder}::<..>()`");
     if there.is_empty() {
-        return format!("no {noun} on this node implements {interface}, and it has no {noun} at all: {given}");
+        return format!("no {noun} on this node implements {interface}, and the node has no {noun} at all: {given}");
     }
     let more = if there.len() > NAMED_MAX { ", .." } else { "" };
     let named = there.iter().take(NAMED_MAX).copied().collect::<Vec<_>>().join(", ");
     format!(
-        "no {noun} on this node implements {interface}, and it has {named}{more}: if one of these is to, write \
+        "no {noun} on this node implements {interface}, and the node has {named}{more}: if one of these should, write \
          `#[{noun}(implements({interface}))]` in its attribute; if not, {given}"
     )
 }
@@ -396,15 +405,15 @@ impl ServiceKind {
     }
 }
 
-impl Known {
+impl RegisteredService {
     fn offers(&self, object: TypeId) -> bool {
         self.service.interfaces.iter().any(|interface| interface.object == object)
     }
 }
 
 impl Router for Directory {
-    fn resolve(&self, wanted: &Wanted<'_>, key: &PartitionKey) -> Result<Arc<Address>> {
-        let served = self.choose(wanted)?;
+    fn resolve(&self, query: &ServiceQuery<'_>, key: &PartitionKey) -> Result<Arc<Address>> {
+        let served = self.choose(query)?;
         let index = served
             .service
             .partitioning
@@ -416,16 +425,16 @@ impl Router for Directory {
     fn actor_partitions(&self, service: &str) -> Result<Vec<Arc<Address>>> {
         let served = self.known(service)?;
         if served.service.kind != ServiceKind::Actors {
-            return Err(Error::invalid(format!("{service} is a service, and has no actors")));
+            return Err(Error::invalid(format!("{service} is a service, and has no actors: name a type of actor")));
         }
         Ok(served.slots.iter().map(|slot| slot.address().clone()).collect())
     }
 
     fn route(&self, address: &Address) -> Result<Route> {
         let slot = self.services.get(&*address.service).and_then(|served| served.slots.get(address.index as usize));
-        let slot = slot
-            .filter(|slot| **slot.address() == *address)
-            .ok_or_else(|| Error::new(ErrorKind::NotFound, format!("{address} is not on this node")))?;
+        let slot = slot.filter(|slot| **slot.address() == *address).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("{address} is not on this node: make a new proxy and call again"))
+        })?;
         Ok(Route::Local(slot.clone()))
     }
 
@@ -433,7 +442,7 @@ impl Router for Directory {
         &self.home
     }
 
-    fn worker(&self, name: Option<&str>, interface: OfferedInterface) -> Result<Arc<Desk>> {
+    fn worker(&self, name: Option<&str>, interface: OfferedInterface) -> Result<Arc<WorkerHandle>> {
         self.workers.find(name, interface)
     }
 }

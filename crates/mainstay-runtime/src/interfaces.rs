@@ -6,17 +6,17 @@ use crate::actor::Actor;
 use crate::actor::cell::ActorCell;
 use crate::call::proxy::{Offered, SharedInterface};
 use crate::service::definition::Service;
-use crate::service::served::Served;
+use crate::service::host::ServiceHost;
 use crate::worker::definition::Worker;
-use crate::worker::host::WorkerPool;
+use crate::worker::worker_pool::WorkerPool;
 
-/// The interfaces of a type, as its derive macro lists them: what its hosts can be called by.
+/// The interfaces of a type, as its derive macro lists them.
 pub struct Interfaces<H> {
     list: Vec<OfferedInterface>,
     behind: Vec<Behind<H>>,
 }
 
-/// Makes the object behind an interface.
+/// Converts a host to the trait object of an interface.
 type Behind<H> = fn(Arc<H>) -> Box<dyn Any + Send + Sync>;
 
 /// An interface that a type offers.
@@ -24,7 +24,7 @@ type Behind<H> = fn(Arc<H>) -> Box<dyn Any + Send + Sync>;
 pub struct OfferedInterface {
     /// Its name.
     pub name: &'static str,
-    /// Its own type, which tells two of one name apart.
+    /// Its type, which tells apart two interfaces of the same name.
     pub object: TypeId,
 }
 
@@ -49,26 +49,26 @@ impl<H> Interfaces<H> {
         &self.list
     }
 
-    /// The object behind every interface.
+    /// The trait objects of a host, one per interface.
     pub(crate) fn objects(&self, host: &Arc<H>) -> Vec<(TypeId, Box<dyn Any + Send + Sync>)> {
         let types = self.list.iter().map(|interface| interface.object);
         types.zip(self.behind.iter().map(|behind| behind(host.clone()))).collect()
     }
 
-    /// The object behind one interface.
+    /// The trait object of a host for one interface.
     pub(crate) fn object(&self, interface: TypeId, host: Arc<H>) -> Option<Box<dyn Any + Send + Sync>> {
         let place = self.list.iter().position(|known| known.object == interface)?;
         Some(self.behind[place](host))
     }
 }
 
-impl<T: Service> Interfaces<Served<T>> {
+impl<T: Service> Interfaces<ServiceHost<T>> {
     pub(crate) fn of_service() -> Self {
         Self::list_by(T::interfaces)
     }
 
     /// Adds an interface to a service, by its proxy.
-    pub fn add<P: SharedInterface + Offered<Served<T>>>(&mut self, interface: PhantomData<P>) {
+    pub fn add<P: SharedInterface + Offered<ServiceHost<T>>>(&mut self, interface: PhantomData<P>) {
         self.offer(interface);
     }
 }

@@ -1,22 +1,23 @@
 //! Services and actors: objects that own state, and the calls that reach them.
 //!
-//! The path of a call: a proxy, written by `#[interface]`, hands the arguments to its [`Caller`] → the [`Router`] says
-//! where the partition is → its [`Slot`] waits while the partition is being opened → the object's [`Host`] admits the call
-//! and makes a turn of it, or lets it wait in line → the turn is polled on the caller's task and moves to one of its
-//! own if it has to wait → what it changed is committed → the result, or an error that says what happened. A proxy to an
-//! actor remembers where the actor is, and goes there directly.
+//! The path of a call: a proxy, written by `#[interface]`, hands the arguments to its [`Caller`] → the [`Router`] resolves the
+//! partition → the [`Slot`] of the partition admits the call, once the partition is open → the object's [`ObjectHost`] makes a turn
+//! of the call, or puts it into the mailbox → the turn is polled on the caller's task, and moves to a task of its own if it has
+//! to wait → the changes of the turn are committed → the reply goes back, or an error that says what happened. A proxy to an
+//! actor caches the route and goes to the actor directly.
 //!
-//! The life of an object: [`Directory::serve`] starts a task per partition, which follows the partition's role. Where it is
-//! primary, the state is opened and shown in the slot: one object of a [`Service`], or all actors of an [`Actor`] type
-//! whose ids belong there. When the role ends, the slot is emptied first, and then what is left is ended.
+//! The life of an object: [`Directory::serve`] starts a task per partition, which follows the partition's role. On the
+//! primary, the state is opened and published in the slot: one object of a [`Service`], or all actors of an [`Actor`] type
+//! whose ids belong to the partition. When the role ends, the slot is emptied first, so that no call can begin, and then the
+//! objects are closed.
 //!
 //! | folder | holds |
 //! |---|---|
-//! | `call` | proxies, arguments and results, call chains, the current turn, carrying a turn out |
-//! | `actor` | what authors of actors use, and the turns, state and output gate behind it |
+//! | `call` | proxies, arguments and results, call chains with deadlock detection, the current turn, polling a turn |
+//! | `actor` | the API for authors of actors; turns, state and the output gate behind it |
 //! | `service` | stateful services: one object per partition |
-//! | `observe` | what is counted, timed, reported and traced of actors |
-//! | `worker` | worker pools: instances without state or identity, as many as there is work for |
+//! | `observe` | metrics, slow-turn reports and traces of actors |
+//! | `worker` | worker pools: stateless instances without identity, scaled by demand |
 //!
 //! This room does not know sockets, configuration files or the cluster.
 
@@ -28,19 +29,18 @@ mod worker;
 
 pub mod metric;
 
-mod backoff;
 mod directory;
 mod interfaces;
-mod lifecycle;
-mod opened;
+mod open_field;
 mod provisions;
+mod role_follower;
 mod router;
 mod slot;
 
 pub use actor::activation::ActorOptions;
 pub use actor::cell::ActorCell;
 pub use actor::enumeration::{
-    ActorInfo, ActorReminder, Actors, Continuation, Listed, Listing, PAGE_DEFAULT, PAGE_MAX, Page,
+    ActorInfo, ActorReminder, Actors, Listed, Listing, PAGE_DEFAULT, PAGE_MAX, Page, PageToken,
 };
 pub use actor::settings::{ActorSettings, ReminderSettings};
 pub use actor::{
@@ -51,30 +51,30 @@ pub use actor::{
 };
 pub use call::arrival::{Call, Method};
 pub use call::caller::{CALL_TIMEOUT_DEFAULT, Caller};
-pub use call::contract::{Contract, Outcome, Reply};
+pub use call::contract::{Contract, MethodResult, Reply};
 pub use call::deferred::{Deferred, Responder, deferred};
 pub use call::finished::Finished;
-pub use call::host::{ExclusiveHost, ExclusiveMethod, Host, Queued, SharedMethod, Start, Turn};
 pub use call::idempotency::{Arguments, add_argument};
+pub use call::object_host::{ExclusiveHost, ExclusiveMethod, ObjectHost, Queued, SharedMethod, Start, Turn};
 pub use call::proxy::{Offered, Proxy, SharedInterface};
 pub use directory::{Directory, ServiceKind, ServiceType, Serving};
 pub use interfaces::{Interfaces, OfferedInterface};
-/// How the collections of a service are kept; here for those who see services and no state.
+/// The options of a service's collections, re-exported for crates that use services without `mainstay-state`.
 pub use mainstay_state::{CommitFault, CommitFaults, StateOptions};
-pub use opened::{OpenActor, OpenWorker, open_field};
+pub use open_field::{OpenActor, OpenWorker, open_field};
 pub use provisions::{Provided, Provisions};
-pub use router::{Address, Route, Router, Services, Wanted};
+pub use router::{Address, Route, Router, ServiceQuery, Services};
 pub use service::context::ServiceContext;
 pub use service::definition::{SERVICE_NAME_BYTES_MAX, Service};
+pub use service::host::ServiceHost;
 pub use service::missing_run::{NoRun, RunFuture, WithoutRun, checked_run};
-pub use service::opening::{AnyThread, Opening, PlainField};
-pub use service::served::Served;
+pub use service::opening::{AnyThread, PlainField, ServiceOpening};
 pub use slot::{CALLS_PER_PARTITION_MAX, Slot};
 pub use worker::context::WorkerContext;
 pub use worker::definition::Worker;
-pub use worker::desk::{Desk, WorkerType};
-pub use worker::host::WorkerPool;
+pub use worker::handle::{WorkerHandle, WorkerType};
 pub use worker::opening::WorkerOpening;
 pub use worker::options::{
     PoolOptions, WORKER_CALLS_WAITING_MAX_DEFAULT, WORKER_IDLE_TIME_DEFAULT, WORKERS_MAX_DEFAULT, WORKERS_MIN_DEFAULT,
 };
+pub use worker::worker_pool::WorkerPool;

@@ -1,39 +1,39 @@
-//! What is measured: the names of all metrics, what they mean, and the handles through which the runtime counts.
+//! Metrics: the names of all metrics, their descriptions, and the handles through which the runtime records them.
 //!
-//! Everything is recorded through the `metrics` facade, for whichever recorder the process has; without one it costs next
-//! to nothing. A node installs a recorder for Prometheus when it has an admin address. Handles are bound to the recorder
-//! that is there when they are made, so they are made when a node starts and kept, never looked up per call.
+//! All metrics go through the `metrics` facade to the recorder of the process; without a recorder they cost next
+//! to nothing. A node installs a recorder for Prometheus when it has an admin address. A handle is bound to the recorder
+//! that is installed when the handle is made, so handles are made when a node starts and kept, never looked up per call.
 //!
-//! Calls are all counted. How long they take is measured only while the process has a recorder, and for at most 1,024 calls of a method
-//! per second and thread: up to that rate the counts of histograms are those of the calls, and beyond they are a sample.
+//! All calls are counted. Durations are measured only while the process has a recorder, and for at most 1,024 calls of a method
+//! per second and thread: up to that rate a histogram counts all calls, and beyond that rate a sample.
 //!
-//! Labels: `actor` is the name of an actor type, `method` one of its methods, `set` a replica set such as `persisted-3`. Nothing
-//! is labelled by the id of an actor, because a series per actor would be without a bound.
+//! Labels: `actor` is the name of an actor type, `method` one of its methods, `set` a replica set such as `persisted-3`. The
+//! id of an actor is never a label, because a series per actor would have no bound.
 
 use metrics::{Counter, Gauge, Histogram, Unit};
 
-/// The upper bounds of the classes of every histogram, in seconds.
+/// The upper bounds of the buckets of every histogram, in seconds.
 pub use mainstay_core::timings::SECONDS_BOUNDS;
 
-/// Calls that were begun, by actor type and method; timers and reminders are methods too.
+/// Calls that began, by actor type and method; timers and reminders are methods too.
 pub const ACTOR_INVOCATIONS: &str = "mainstay_actor_invocations_total";
 /// Turns that ended with an error or a panic, by actor type and method.
 pub const ACTOR_FAILURES: &str = "mainstay_actor_failures_total";
 /// How long turns took, from the start of the method to its end, by actor type and method.
 pub const ACTOR_TURN: &str = "mainstay_actor_turn_seconds";
-/// How long calls waited in line for their turn, by actor type. Those that found their actor idle are not in it.
+/// How long calls waited in the mailbox, by actor type. Calls that found their actor idle are not in it.
 pub const ACTOR_TURN_WAIT: &str = "mainstay_actor_turn_wait_seconds";
-/// Calls that wait for their turn now, by actor type.
+/// Calls in mailboxes now, by actor type.
 pub const ACTOR_CALLS_WAITING: &str = "mainstay_actor_calls_waiting";
 /// Calls that were refused because the mailbox was full, by actor type.
 pub const ACTOR_MAILBOX_FULL: &str = "mainstay_actor_mailbox_full_total";
 /// Turns that took longer than `slow_turn`, by actor type and method.
 pub const ACTOR_SLOW_TURNS: &str = "mainstay_actor_slow_turns_total";
-/// Calls that were admitted, were not answered at once and have no answer yet, by actor type.
+/// Calls that were admitted, did not get their reply at once and have none yet, by actor type.
 pub const ACTOR_REQUESTS_OUTSTANDING: &str = "mainstay_actor_requests_outstanding";
-/// How long calls took from their arrival to their answer, commit included, by actor type and method.
+/// How long calls took from arrival to reply, commit included, by actor type and method.
 pub const ACTOR_REQUEST: &str = "mainstay_actor_request_seconds";
-/// How long it took to save what a turn changed, by actor type.
+/// How long the commit of a turn's changes took, by actor type.
 pub const ACTOR_STATE_SAVE: &str = "mainstay_actor_state_save_seconds";
 /// How long it took to load state, by actor type.
 pub const ACTOR_STATE_LOAD: &str = "mainstay_actor_state_load_seconds";
@@ -48,11 +48,11 @@ pub const ACTOR_ACTIVE: &str = "mainstay_actor_active";
 
 /// Commits that were acknowledged, by set.
 pub const REPLICA_COMMITS: &str = "mainstay_replica_commits_total";
-/// Log entries that commits were merged into and that have landed, by set.
+/// Log entries that merged commits and were committed, by set.
 pub const REPLICA_ENTRIES: &str = "mainstay_replica_entries_total";
-/// Bytes that were handed over to be committed, by set.
+/// Bytes submitted for commit, by set.
 pub const REPLICA_COMMIT_BYTES: &str = "mainstay_replica_commit_bytes_total";
-/// How long log entries took from the proposal to their outcome, by set: what a commit waits for, without its place in the queue.
+/// How long log entries took from the proposal to their outcome, by set. The time of a commit in the queue before is not in it.
 pub const REPLICA_COMMIT: &str = "mainstay_replica_commit_seconds";
 /// Commits that wait to be proposed now, by set.
 pub const REPLICA_COMMITS_WAITING: &str = "mainstay_replica_commits_waiting";
@@ -60,14 +60,14 @@ pub const REPLICA_COMMITS_WAITING: &str = "mainstay_replica_commits_waiting";
 pub const REPLICA_THROTTLED: &str = "mainstay_replica_throttled_total";
 /// Bytes that were applied since the last checkpoint, by set.
 pub const REPLICA_UNSAVED_BYTES: &str = "mainstay_replica_unsaved_bytes";
-/// Bytes that checkpoints have written, by set.
+/// Bytes written by checkpoints, by set.
 pub const REPLICA_CHECKPOINT_BYTES: &str = "mainstay_replica_checkpoint_bytes_total";
 /// How long checkpoints took, by set.
 pub const REPLICA_CHECKPOINT: &str = "mainstay_replica_checkpoint_seconds";
 /// Bytes of snapshots that were sent to replicas on other nodes, by set.
 pub const REPLICA_COPIED_BYTES: &str = "mainstay_replica_copied_bytes_total";
 
-/// 1 if the replica of a set has stopped by itself and is not served until the node is restarted, by set.
+/// 1 if the replica of a set has stopped after a failure and is not served until the node is restarted, by set.
 pub const REPLICA_STOPPED: &str = "mainstay_replica_stopped";
 
 /// Entries that the state of a set holds; on disk, as of its last checkpoint.
@@ -81,32 +81,32 @@ pub const LOG_BYTES: &str = "mainstay_log_bytes_total";
 pub const LOG_FLUSHES: &str = "mainstay_log_flushes_total";
 /// How long a write of the node log and its sync took.
 pub const LOG_FLUSH: &str = "mainstay_log_flush_seconds";
-/// 1 if the node log has stopped, and nothing persisted is written until the node is restarted.
+/// 1 if the node log has stopped, and persisted commits fail until the node is restarted.
 pub const LOG_STOPPED: &str = "mainstay_log_stopped";
-/// 1 while commits are refused because the disk of the node log has little room left.
+/// 1 while commits are refused because the disk of the node log is nearly full.
 pub const LOG_LOW_SPACE: &str = "mainstay_log_low_space";
-/// The bytes that the disk of the node log had left at the last look.
+/// The free bytes on the disk of the node log at the last check.
 pub const LOG_FREE_BYTES: &str = "mainstay_log_free_bytes";
 
-/// What a metric is to its reader.
+/// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Only grows.
     Counter,
     /// Grows and shrinks.
     Gauge,
-    /// Durations in seconds, by class.
+    /// Durations in seconds, by bucket.
     Histogram,
 }
 
-/// A metric, described.
+/// A metric with its description.
 #[derive(Debug, Clone, Copy)]
 pub struct Described {
     /// Its name.
     pub name: &'static str,
     /// Its kind.
     pub kind: Kind,
-    /// What it counts, for people.
+    /// The description for operators.
     pub about: &'static str,
 }
 
@@ -124,16 +124,16 @@ const fn histogram(name: &'static str, about: &'static str) -> Described {
 
 /// All metrics.
 pub const ALL: &[Described] = &[
-    counter(ACTOR_INVOCATIONS, "Calls that were begun"),
+    counter(ACTOR_INVOCATIONS, "Calls that began"),
     counter(ACTOR_FAILURES, "Turns that ended with an error or a panic"),
     histogram(ACTOR_TURN, "How long turns took (a sample above 1024 calls per second and thread)"),
-    histogram(ACTOR_TURN_WAIT, "How long calls that had to wait waited for their turn (a sample, as turns)"),
-    gauge(ACTOR_CALLS_WAITING, "Calls that wait for their turn"),
+    histogram(ACTOR_TURN_WAIT, "How long calls waited in the mailbox, if they had to (a sample, as turns)"),
+    gauge(ACTOR_CALLS_WAITING, "Calls in mailboxes"),
     counter(ACTOR_MAILBOX_FULL, "Calls refused because the mailbox was full"),
     counter(ACTOR_SLOW_TURNS, "Turns that took longer than slow_turn"),
-    gauge(ACTOR_REQUESTS_OUTSTANDING, "Calls admitted and not answered"),
-    histogram(ACTOR_REQUEST, "How long calls took from arrival to answer, commit included (a sample, as turns)"),
-    histogram(ACTOR_STATE_SAVE, "How long it took to save what a turn changed"),
+    gauge(ACTOR_REQUESTS_OUTSTANDING, "Calls admitted and without a reply"),
+    histogram(ACTOR_REQUEST, "How long calls took from arrival to reply, commit included (a sample, as turns)"),
+    histogram(ACTOR_STATE_SAVE, "How long the commit of a turn's changes took"),
     histogram(ACTOR_STATE_LOAD, "How long it took to load state"),
     histogram(ACTOR_ACTIVATION, "How long activations took"),
     counter(ACTOR_ACTIVATIONS, "Activations"),
@@ -141,7 +141,7 @@ pub const ALL: &[Described] = &[
     gauge(ACTOR_ACTIVE, "Actors that are active"),
     counter(REPLICA_COMMITS, "Commits acknowledged"),
     counter(REPLICA_ENTRIES, "Log entries that commits were merged into"),
-    counter(REPLICA_COMMIT_BYTES, "Bytes handed over to be committed"),
+    counter(REPLICA_COMMIT_BYTES, "Bytes submitted for commit"),
     histogram(REPLICA_COMMIT, "How long log entries took from proposal to outcome"),
     gauge(REPLICA_COMMITS_WAITING, "Commits that wait to be proposed"),
     counter(REPLICA_THROTTLED, "Commits refused as overloaded"),
@@ -149,24 +149,24 @@ pub const ALL: &[Described] = &[
     counter(REPLICA_CHECKPOINT_BYTES, "Bytes written by checkpoints"),
     histogram(REPLICA_CHECKPOINT, "How long checkpoints took"),
     counter(REPLICA_COPIED_BYTES, "Bytes of snapshots sent to other replicas"),
-    gauge(REPLICA_STOPPED, "1 if the replica of a set has stopped by itself"),
+    gauge(REPLICA_STOPPED, "1 if the replica of a set has stopped after a failure"),
     gauge(STORE_ENTRIES, "Entries that the state holds (on disk, as of the last checkpoint)"),
     gauge(STORE_BYTES, "Bytes of keys and values that the state holds (on disk, as of the last checkpoint)"),
     counter(LOG_BYTES, "Bytes written to the node log"),
     counter(LOG_FLUSHES, "Synced writes of the node log"),
     histogram(LOG_FLUSH, "How long a synced write of the node log took"),
     gauge(LOG_STOPPED, "1 if the node log has stopped"),
-    gauge(LOG_LOW_SPACE, "1 while commits are refused for want of room on the disk"),
-    gauge(LOG_FREE_BYTES, "Bytes left on the disk of the node log"),
+    gauge(LOG_LOW_SPACE, "1 while commits are refused because the disk is nearly full"),
+    gauge(LOG_FREE_BYTES, "Free bytes on the disk of the node log"),
 ];
 
-/// True if the process has a recorder, so that it is worth while to measure. What stands in for one that is not there has
-/// nothing to remember, and so no size.
+/// True if the process has a recorder, so that measuring is worth its cost. The no-op recorder of the facade is a type without
+/// fields, and so its size is zero.
 pub(crate) fn is_recorded() -> bool {
     metrics::with_recorder(|recorder| size_of_val(recorder) > 0)
 }
 
-/// Tells the recorder of the process what each metric means. To be called once, after the recorder was installed.
+/// Registers the descriptions of all metrics at the recorder of the process. To be called once, after the recorder was installed.
 pub fn describe() {
     for Described { name, kind, about } in ALL.iter().copied() {
         match kind {
@@ -177,7 +177,7 @@ pub fn describe() {
     }
 }
 
-/// What is counted of an actor type.
+/// The metric handles of an actor type.
 #[derive(Clone)]
 pub struct ActorMetrics {
     /// [`ACTOR_TURN_WAIT`].
@@ -203,7 +203,7 @@ pub struct ActorMetrics {
 }
 
 impl ActorMetrics {
-    /// The handles of an actor type, at the recorder that the process has now.
+    /// The handles of an actor type, bound to the recorder that the process has now.
     pub fn new(actor: &str) -> Self {
         let actor = || actor.to_owned();
         Self {
@@ -227,7 +227,7 @@ impl std::fmt::Debug for ActorMetrics {
     }
 }
 
-/// What is counted of a method of an actor type.
+/// The metric handles of a method of an actor type.
 #[derive(Clone)]
 pub struct MethodMetrics {
     /// [`ACTOR_INVOCATIONS`].
@@ -243,7 +243,7 @@ pub struct MethodMetrics {
 }
 
 impl MethodMetrics {
-    /// The handles of a method, at the recorder that the process has now.
+    /// The handles of a method, bound to the recorder that the process has now.
     pub fn new(actor: &str, method: &str) -> Self {
         let labels = || [("actor", actor.to_owned()), ("method", method.to_owned())];
         Self {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mainstay_core::{Error, Result};
 
-/// Things of the process that its objects use, each by its type: a client, a configuration, a factory.
+/// Dependencies that a node provides to its objects, found by type: a client, a configuration, a factory.
 #[derive(Clone, Default)]
 pub struct Provisions {
     by_type: BTreeMap<TypeId, Provision>,
@@ -25,47 +25,48 @@ impl fmt::Debug for Provisions {
 }
 
 impl Provisions {
-    /// Adds a thing.
+    /// Adds a value.
     ///
     /// # Errors
-    /// `Invalid` if there is one of its type.
+    /// `Invalid` if a value of its type was added before.
     pub fn add<T: Send + Sync + 'static>(&mut self, value: T) -> Result<()> {
         let name = type_name::<T>();
         let provision = Provision { name, value: Arc::new(value) };
         match self.by_type.insert(TypeId::of::<T>(), provision) {
             None => Ok(()),
             Some(_) => Err(Error::invalid(format!(
-                "`{name}` is provided twice, and its type is what it is found by: provide it once, or wrap one in a type of its \
+                "`{name}` is provided twice, and values are found by their type: provide it once, or wrap one in a type of its \
                  own"
             ))),
         }
     }
 
-    /// The thing of a type.
+    /// The value of a type.
     ///
     /// # Errors
-    /// `Invalid` if nobody provided it.
+    /// `Invalid` if no value of the type was added.
     pub fn get<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
         let found = self.by_type.get(&TypeId::of::<T>()).and_then(|provision| provision.value.clone().downcast().ok());
         found.ok_or_else(|| {
             Error::invalid(format!(
-                "nobody provided `{}` to this node: give it one by `Node::builder().provide(..)`",
+                "`{}` is not provided by this node: provide it by `Node::builder().provide(..)`",
                 type_name::<T>()
             ))
         })
     }
 }
 
-/// What the node was given for its objects, as a field of one: `db: Provided<Db>` is the `Db` of
+/// A dependency that the node provides, as a field of an object: `db: Provided<Db>` is the `Db` of
 /// `Node::builder().provide(db)`. It derefs to it, and is cheap to clone.
 pub struct Provided<T>(Arc<T>);
 
 impl<T> Provided<T> {
-    pub(crate) fn new(value: Arc<T>) -> Self {
-        Self(value)
+    /// A thing that no node has provided, for a unit test that makes an object by hand.
+    pub fn new(value: impl Into<Arc<T>>) -> Self {
+        Self(value.into())
     }
 
-    /// The thing itself, to be kept elsewhere.
+    /// A shared handle to the value, independent of this field.
     pub fn share(&self) -> Arc<T> {
         self.0.clone()
     }

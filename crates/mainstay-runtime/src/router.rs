@@ -15,20 +15,20 @@ use crate::directory::ServiceKind;
 use crate::interfaces::OfferedInterface;
 use crate::provisions::Provisions;
 use crate::slot::Slot;
-use crate::worker::desk::Desk;
+use crate::worker::handle::WorkerHandle;
 
-/// The way to partitions: a seam. On one node it is the [`Directory`](crate::Directory) of what is served there; in a
-/// cluster it also knows what is served elsewhere.
+/// The seam that maps keys to partitions, and partitions to nodes. On one node the router is the
+/// [`Directory`](crate::Directory) of its own services; in a cluster the router also knows the other nodes.
 ///
 /// To be correct:
-/// - An address that was given for a key stays good: it names the partition, not where it is now.
-/// - A route is looked up for every call, and must not wait: what is not known yet is for the call to wait for.
+/// - The address of a key never changes: an address names the partition, not its current node.
+/// - `route` is called for every call and must not block: a call waits at the slot for a partition that is not open yet.
 pub trait Router: fmt::Debug + Send + Sync + 'static {
     /// The partition of a service that a key belongs to.
     ///
     /// # Errors
-    /// `NotFound` if no service is like that, `Invalid` if several are or if the key does not fit.
-    fn resolve(&self, wanted: &Wanted<'_>, key: &PartitionKey) -> Result<Arc<Address>>;
+    /// `NotFound` if no service matches the query, `Invalid` if several match or if the key does not fit the partitioning.
+    fn resolve(&self, query: &ServiceQuery<'_>, key: &PartitionKey) -> Result<Arc<Address>>;
 
     /// All partitions of a type of actor, in their order.
     ///
@@ -36,32 +36,32 @@ pub trait Router: fmt::Debug + Send + Sync + 'static {
     /// `NotFound` if there is no such type, `Invalid` if it is a service.
     fn actor_partitions(&self, service: &str) -> Result<Vec<Arc<Address>>>;
 
-    /// Where a partition is now.
+    /// The current location of a partition.
     ///
     /// # Errors
     /// `Fatal` once the node has stopped.
     fn route(&self, address: &Address) -> Result<Route>;
 
-    /// Where the calls of this node are made: those that come from another runtime, or from none, go there first.
+    /// The tokio runtime of this node. A call that is made on another runtime, or on none, runs there.
     fn home(&self) -> &Home;
 
     /// The worker that implements an interface, in this process.
     ///
     /// # Errors
-    /// `NotFound` if no worker is like that, `Invalid` if several are, `Fatal` once the node has stopped.
-    fn worker(&self, name: Option<&str>, interface: OfferedInterface) -> Result<Arc<Desk>>;
+    /// `NotFound` if no worker matches, `Invalid` if several match, `Fatal` once the node has stopped.
+    fn worker(&self, name: Option<&str>, interface: OfferedInterface) -> Result<Arc<WorkerHandle>>;
 }
 
-/// A service, by what a caller knows of it.
+/// The description by which a caller looks a service up.
 #[derive(Debug, Clone)]
-pub struct Wanted<'n> {
-    /// What it consists of.
+pub struct ServiceQuery<'n> {
+    /// Actors or one object per partition.
     pub kind: ServiceKind,
     /// The name of the service, where the caller gives one.
     pub service: Option<&'n str>,
     /// The name of the interface.
     pub interface: &'static str,
-    /// The interface's own type, which tells two of one name apart.
+    /// The type of the interface, which tells apart two interfaces of the same name.
     pub object: TypeId,
 }
 
@@ -74,9 +74,9 @@ pub struct Address {
     pub index: u32,
     /// The partition.
     pub partition: PartitionId,
-    /// What the partition is responsible for.
+    /// The keys that belong to the partition.
     pub share: Share,
-    /// How long a call may take unless its proxy says otherwise.
+    /// The time limit of a call whose proxy sets none.
     pub call_timeout: Duration,
 }
 
@@ -86,15 +86,15 @@ impl fmt::Display for Address {
     }
 }
 
-/// Where a partition is.
+/// The location of a partition.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Route {
-    /// In this process, behind this slot.
+    /// In this process, reached through this slot.
     Local(Arc<Slot>),
 }
 
-/// All services that can be called from here, and what their objects were given. Cheap to clone.
+/// All services that can be called from this node, and the provided dependencies of their objects. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Services {
     router: Arc<dyn Router>,
@@ -102,22 +102,22 @@ pub struct Services {
 }
 
 impl Services {
-    /// The services that a router leads to.
+    /// The services that a router can resolve.
     pub fn new(router: Arc<dyn Router>) -> Self {
         Self { router, provisions: Arc::default() }
     }
 
-    /// The same services with things that objects use.
+    /// The same services with dependencies for their objects.
     #[must_use]
     pub fn with_provisions(mut self, provisions: Arc<Provisions>) -> Self {
         self.provisions = provisions;
         self
     }
 
-    /// What the node was given of a type.
+    /// The dependency of a type that the node was built with.
     ///
     /// # Errors
-    /// `Invalid` if nobody provided it.
+    /// `Invalid` if the node was built without it.
     pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
         self.provisions.get()
     }
@@ -208,13 +208,14 @@ impl Services {
         key: &PartitionKey,
         actor: Option<ActorId>,
     ) -> Result<P> {
-        let wanted = Wanted { kind, service, interface: P::INTERFACE, object: TypeId::of::<P::Object>() };
-        let address = self.router.resolve(&wanted, key).map_err(unserved::<P>)?;
+        let query = ServiceQuery { kind, service, interface: P::INTERFACE, object: TypeId::of::<P::Object>() };
+        let address = self.router.resolve(&query, key).map_err(unserved::<P>)?;
         Ok(P::from_caller(Caller::new(self.router.clone(), address, actor)))
     }
 }
 
-/// Says what to do where nothing implements an interface of a library: its types are not for users to name.
+/// Adds the remedy for an interface of a library that no service implements: users cannot name the library's types, and so
+/// the message names the builder call instead.
 fn unserved<P: Proxy>(error: Error) -> Error {
     match P::SERVED_BY {
         Some(serve) if error.kind() == ErrorKind::NotFound => {

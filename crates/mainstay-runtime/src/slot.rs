@@ -8,112 +8,113 @@ use mainstay_core::time;
 use mainstay_core::{ActorId, Error, ErrorKind, NodeId, Result};
 use tokio::sync::watch;
 
+use crate::actor::actor_table::AnyActorTable;
 use crate::actor::event::audience::Audience;
-use crate::actor::hall::Seats;
-use crate::actor::seat::Seat;
+use crate::actor::route_cache::CachedRoute;
 use crate::call::arrival::Deadline;
 use crate::router::Address;
 
-/// How many calls of a service's partition may run at a time, and how many of any partition may wait until it is open; beyond it is
-/// `Overloaded`. Each holds its arguments and mostly a task. Calls that have come to an actor are bounded there, by its settings
-/// `mailbox` and `calls_max`.
+/// The bound on calls at a partition: those that run, for a service, and those that wait until the partition is open, for any
+/// partition. The next call is refused with `Overloaded`, because each call holds its arguments and mostly a task. A call that has
+/// reached an actor is bounded by the actor's settings `mailbox` and `calls_max` instead.
 pub const CALLS_PER_PARTITION_MAX: usize = 16_384;
 
-/// The place of a partition's object on this node. It is there whether or not the object is, and is what calls wait at.
+/// The entry point of a partition on this node. The slot outlives the partition's objects: calls wait at the slot while the
+/// partition is opened, and fail there when the primary is elsewhere.
 pub struct Slot {
     address: Arc<Address>,
-    occupant: watch::Sender<Occupant>,
+    state: watch::Sender<SlotState>,
     calls: AtomicUsize,
-    /// Who listens to its actors, wherever they are.
+    /// The event subscriptions to the partition's actors. They are kept here because they outlive a role.
     audience: Arc<Audience>,
 }
 
-/// What is in a slot.
+/// The state of a partition on this node, as calls see it.
 #[derive(Clone)]
-pub(crate) enum Occupant {
-    /// Nothing yet: the partition has no primary that is known of.
-    Awaited,
-    /// Nothing: the primary is on another node.
-    Elsewhere(NodeId),
-    /// An object that is being opened.
+pub(crate) enum SlotState {
+    /// No primary is known; calls wait.
+    NoPrimary,
+    /// The primary is on another node; calls are refused with its id.
+    PrimaryElsewhere(NodeId),
+    /// This node is primary and is opening the state; calls wait.
     Opening,
-    /// An object that could not be opened; it is tried again.
+    /// Opening has failed and is retried; calls are refused.
     Failed { kind: ErrorKind, why: Arc<str> },
-    /// An object.
-    Open(Arc<Opened>),
-    /// Nothing any more: the node has stopped.
+    /// Calls are admitted.
+    Open(Arc<OpenPartition>),
+    /// The node has stopped. This state is final.
     Stopped,
 }
 
-/// An object as calls see it.
-pub(crate) struct Opened {
-    pub(crate) tenant: Tenant,
-    /// Where its calls run.
+/// An open partition as calls see it.
+pub(crate) struct OpenPartition {
+    pub(crate) objects: PartitionObjects,
+    /// The task scope of its calls.
     pub(crate) scope: Scope,
 }
 
-/// What is called in a partition.
-pub(crate) enum Tenant {
-    /// One object, behind each of its interfaces: an `Arc` of the interface's own type.
+/// The objects of an open partition.
+pub(crate) enum PartitionObjects {
+    /// The one object of a service, once per interface, each as an `Arc` of the interface's own type.
     Service(Vec<(TypeId, Box<dyn Any + Send + Sync>)>),
-    /// Many, by their ids.
-    Actors(Arc<dyn Seats>),
+    /// Actors, found by id.
+    Actors(Arc<dyn AnyActorTable>),
 }
 
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let occupant = match &*self.occupant.borrow() {
-            Occupant::Awaited => "awaited",
-            Occupant::Elsewhere(_) => "elsewhere",
-            Occupant::Opening => "opening",
-            Occupant::Failed { .. } => "failed",
-            Occupant::Open(_) => "open",
-            Occupant::Stopped => "stopped",
+        let state = match &*self.state.borrow() {
+            SlotState::NoPrimary => "no primary",
+            SlotState::PrimaryElsewhere(_) => "primary elsewhere",
+            SlotState::Opening => "opening",
+            SlotState::Failed { .. } => "failed",
+            SlotState::Open(_) => "open",
+            SlotState::Stopped => "stopped",
         };
-        write!(f, "Slot({}, {occupant}, {} calls)", self.address, self.calls.load(Ordering::Relaxed))
+        write!(f, "Slot({}, {state}, {} calls)", self.address, self.calls.load(Ordering::Relaxed))
     }
 }
 
 impl Slot {
     pub(crate) fn new(address: Arc<Address>) -> Self {
-        let occupant = watch::Sender::new(Occupant::Awaited);
-        Self { address, occupant, calls: AtomicUsize::new(0), audience: Arc::default() }
+        let state = watch::Sender::new(SlotState::NoPrimary);
+        Self { address, state, calls: AtomicUsize::new(0), audience: Arc::default() }
     }
 
-    /// The partition whose place this is.
+    /// The address of the partition.
     pub fn address(&self) -> &Arc<Address> {
         &self.address
     }
 
-    /// Who listens to its actors.
+    /// The event subscriptions to the partition's actors.
     pub(crate) fn audience(&self) -> &Arc<Audience> {
         &self.audience
     }
 
-    /// What is in the slot.
-    pub(crate) fn occupant(&self) -> Occupant {
-        self.occupant.borrow().clone()
+    /// The current state.
+    pub(crate) fn state(&self) -> SlotState {
+        self.state.borrow().clone()
     }
 
-    /// How many actors are in memory here.
+    /// The number of actors in memory in this partition.
     pub(crate) fn active_actors(&self) -> u64 {
-        match &*self.occupant.borrow() {
-            Occupant::Open(opened) => match &opened.tenant {
-                Tenant::Actors(actors) => actors.active(),
-                Tenant::Service(_) => 0,
+        match &*self.state.borrow() {
+            SlotState::Open(opened) => match &opened.objects {
+                PartitionObjects::Actors(actors) => actors.active(),
+                PartitionObjects::Service(_) => 0,
             },
             _ => 0,
         }
     }
 
-    /// Changes what is in the slot, for good once it has stopped.
-    pub(crate) fn put(&self, occupant: Occupant) {
-        let is_stopped = matches!(occupant, Occupant::Stopped);
-        self.occupant.send_if_modified(|current| {
-            if matches!(current, Occupant::Stopped) {
+    /// Changes the state. `Stopped` is final: later changes are ignored.
+    pub(crate) fn put(&self, state: SlotState) {
+        let is_stopped = matches!(state, SlotState::Stopped);
+        self.state.send_if_modified(|current| {
+            if matches!(current, SlotState::Stopped) {
                 return false;
             }
-            *current = occupant;
+            *current = state;
             true
         });
         if is_stopped {
@@ -121,10 +122,10 @@ impl Slot {
         }
     }
 
-    /// Admits a call once there is an object.
-    pub(crate) async fn enter(self: &Arc<Self>, method: &'static str, deadline: &mut Deadline) -> Result<Ticket> {
-        let count = Count::new(self)?;
-        let ready = self.settled(&self.occupant.borrow());
+    /// Admits a call, waiting until the deadline for the partition to be open.
+    pub(crate) async fn admit(self: &Arc<Self>, method: &'static str, deadline: &mut Deadline) -> Result<AdmittedCall> {
+        let count = CallCount::new(self)?;
+        let ready = self.settled(&self.state.borrow());
         let opened = match ready {
             Some(settled) => settled?,
             None => match deadline.moment() {
@@ -135,90 +136,93 @@ impl Slot {
                 },
             },
         };
-        Ok(Ticket { opened, _count: count })
+        Ok(AdmittedCall { opened, _count: count })
     }
 
-    /// Waits for an object, or for the certainty that there will be none.
-    async fn wait(&self) -> Result<Arc<Opened>> {
-        let mut occupant = self.occupant.subscribe();
+    /// Waits until calls are admitted or refused for good.
+    async fn wait(&self) -> Result<Arc<OpenPartition>> {
+        let mut state = self.state.subscribe();
         loop {
-            if let Some(settled) = self.settled(&occupant.borrow_and_update()) {
+            if let Some(settled) = self.settled(&state.borrow_and_update()) {
                 return settled;
             }
-            if occupant.changed().await.is_err() {
+            if state.changed().await.is_err() {
                 return Err(self.stopped());
             }
         }
     }
 
-    /// What a call gets from this occupant; `None` if it is worth waiting.
-    fn settled(&self, occupant: &Occupant) -> Option<Result<Arc<Opened>>> {
-        match occupant {
-            Occupant::Open(opened) => Some(Ok(opened.clone())),
-            Occupant::Awaited | Occupant::Opening => None,
-            Occupant::Elsewhere(node) => Some(Err(Error::new(
+    /// The result that a call gets in this state; `None` if the call has to wait.
+    fn settled(&self, state: &SlotState) -> Option<Result<Arc<OpenPartition>>> {
+        match state {
+            SlotState::Open(opened) => Some(Ok(opened.clone())),
+            SlotState::NoPrimary | SlotState::Opening => None,
+            SlotState::PrimaryElsewhere(node) => Some(Err(Error::new(
                 ErrorKind::NotPrimary { hint: Some(*node) },
-                format!("{} is not on this node: its primary is on node {node}", self.address),
+                format!("{} is not on this node: its primary is on node {node}, call it there", self.address),
             ))),
-            Occupant::Failed { kind, why } => {
-                Some(Err(Error::new(*kind, format!("{} cannot be opened: {why}; it is tried again", self.address))))
+            SlotState::Failed { kind, why } => {
+                Some(Err(Error::new(*kind, format!("{} cannot be opened: {why}; opening is retried", self.address))))
             }
-            Occupant::Stopped => Some(Err(self.stopped())),
+            SlotState::Stopped => Some(Err(self.stopped())),
         }
     }
 
     pub(crate) fn stopped(&self) -> Error {
-        Error::fatal(format!("{} is gone, because its node has stopped: start it again", self.address))
+        Error::fatal(format!("{} is gone, because its node has stopped: start the node again", self.address))
     }
 
     fn late(&self, method: &str) -> Error {
-        let (kind, why) = match &*self.occupant.borrow() {
-            Occupant::Awaited => (ErrorKind::NotPrimary { hint: None }, "no node is known to be its primary"),
-            _ => (ErrorKind::Timeout, "it is still being opened"),
+        let (kind, why) = match &*self.state.borrow() {
+            SlotState::NoPrimary => (ErrorKind::NotPrimary { hint: None }, "no node is known to be its primary"),
+            _ => (ErrorKind::Timeout, "the partition is still being opened"),
         };
         Error::new(kind, format!("`{method}` of {} was not begun within the time limit: {why}; retry", self.address))
     }
 }
 
-/// The right to make a call, with what it needs while it runs.
-pub(crate) struct Ticket {
-    opened: Arc<Opened>,
-    _count: Count,
+/// The permit of an admitted call. It keeps the partition's objects alive and is counted against the slot's bound until it is
+/// dropped.
+pub(crate) struct AdmittedCall {
+    opened: Arc<OpenPartition>,
+    _count: CallCount,
 }
 
-impl Ticket {
+impl AdmittedCall {
     /// The object of a service behind an interface.
     pub(crate) fn object<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<O>> {
-        let Tenant::Service(interfaces) = &self.opened.tenant else { return None };
+        let PartitionObjects::Service(interfaces) = &self.opened.objects else { return None };
         let (_, object) = interfaces.iter().find(|(interface, _)| *interface == TypeId::of::<O>())?;
         object.downcast_ref::<Arc<O>>().cloned()
     }
 
-    /// The place of an actor behind an interface.
-    pub(crate) fn seat(&self, id: &ActorId, interface: TypeId, method: &'static str) -> Result<Option<Seat>> {
-        self.actors()?.seat(id, interface, method)
+    /// The route to an actor by an interface; `None` if the partition was closed meanwhile.
+    pub(crate) fn route(&self, id: &ActorId, interface: TypeId, method: &'static str) -> Result<Option<CachedRoute>> {
+        self.actors()?.route(id, interface, method)
     }
 
     /// The actors of the partition.
-    pub(crate) fn actors(&self) -> Result<Arc<dyn Seats>> {
-        match &self.opened.tenant {
-            Tenant::Actors(actors) => Ok(actors.clone()),
-            Tenant::Service(_) => Err(Error::invalid("this is a service, and has no actors: call it by `service`")),
+    pub(crate) fn actors(&self) -> Result<Arc<dyn AnyActorTable>> {
+        match &self.opened.objects {
+            PartitionObjects::Actors(actors) => Ok(actors.clone()),
+            PartitionObjects::Service(_) => {
+                Err(Error::invalid("this is a service, and has no actors: call it by `service`"))
+            }
         }
     }
 
-    /// Where the call runs.
+    /// The task scope in which the call runs.
     pub(crate) fn scope(&self) -> &Scope {
         &self.opened.scope
     }
 }
 
-/// One call of a slot, counted.
-struct Count {
+/// One call, counted against [`CALLS_PER_PARTITION_MAX`] until this is dropped.
+struct CallCount {
     slot: Arc<Slot>,
 }
 
-impl Count {
+impl CallCount {
     fn new(slot: &Arc<Slot>) -> Result<Self> {
         let before = slot.calls.fetch_add(1, Ordering::Relaxed);
         let count = Self { slot: slot.clone() };
@@ -235,7 +239,7 @@ impl Count {
     }
 }
 
-impl Drop for Count {
+impl Drop for CallCount {
     fn drop(&mut self) {
         self.slot.calls.fetch_sub(1, Ordering::Relaxed);
     }

@@ -205,7 +205,7 @@ impl Client {
             Outcome::Acknowledged(_) => shared.acknowledged(register, value),
             Outcome::Unknown => shared.unknown(register, value),
             // Whatever it was proposed in, it is not later than what the node knows of now.
-            Outcome::GivenUp => shared.given_up(register, value, partition.standing().epoch),
+            Outcome::GivenUp => shared.given_up(register, value, partition.role_state().epoch),
             Outcome::Refused => shared.refused(register, value),
         }
         self.history.lock().shared += u64::from(matches!(outcome, Outcome::Acknowledged(_)));

@@ -79,14 +79,14 @@ impl Cluster {
     }
 
     /// Starts the first nodes and founds the set on them.
-    pub(crate) async fn found(&self) -> Result<()> {
+    pub(crate) async fn bootstrap(&self) -> Result<()> {
         let members: BTreeMap<ReplicaId, NodeId> =
             (1..=self.scenario.replicas).map(|id| (ReplicaId(id), NodeId(id))).collect();
         for node in members.values() {
             self.start(*node).await?;
         }
         if let Some(first) = self.replica(NodeId(1)) {
-            first.found(&members).await?;
+            first.bootstrap(&members).await?;
         }
         Ok(())
     }
@@ -334,7 +334,7 @@ impl Cluster {
 
     pub(crate) fn primary(&self) -> Option<Replica> {
         let running = self.running().into_iter().filter_map(|id| self.replica(id));
-        running.into_iter().find(|replica| replica.standing().role == Role::Primary)
+        running.into_iter().find(|replica| replica.role_state().role == Role::Primary)
     }
 
     /// A replica that stopped by itself although its disk did what it should.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::Result;
-use mainstay_store::log::{Done, GroupId, GroupView, LogBatch, NodeLog};
+use mainstay_store::log::{Done, GroupId, GroupView, LogBatch, NodeLog, Refused};
 
 /// A bug that is known to be fatal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl PlantedBug {
 struct EagerLog(Arc<dyn NodeLog>);
 
 impl NodeLog for EagerLog {
-    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<(), Box<Refused>> {
         self.0.submit(batch, Box::new(drop))?;
         done(Ok(()));
         Ok(())
@@ -106,7 +106,7 @@ impl NodeLog for EagerLog {
 struct HopefulLog(Arc<dyn NodeLog>);
 
 impl NodeLog for HopefulLog {
-    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<(), Box<Refused>> {
         self.0.submit(batch, Box::new(|_| done(Ok(()))))
     }
 
@@ -142,7 +142,7 @@ impl ForgetfulLog {
 }
 
 impl NodeLog for ForgetfulLog {
-    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<(), Box<Refused>> {
         self.log.submit(batch, done)
     }
 

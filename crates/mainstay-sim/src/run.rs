@@ -140,7 +140,7 @@ async fn live(
     shared: &Mutex<SharedHistory>,
     nemesis: &Arc<Nemesis>,
 ) -> Result<(), String> {
-    cluster.found().await.map_err(|error| format!("the set could not be founded: {error:?}"))?;
+    cluster.bootstrap().await.map_err(|error| format!("the set could not be founded: {error:?}"))?;
     let until = time::now() + cluster.scenario.chaos;
     // The last client only probes, after healing.
     let Some((probe, busy)) = clients.split_last() else { return Err("a run needs clients".to_owned()) };

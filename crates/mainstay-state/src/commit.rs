@@ -62,7 +62,7 @@ impl Drop for OnItsWay {
         if !self.has_landed {
             // Nobody is left who could wait for it. Before others get the locks: what they would find in memory may not be what
             // is committed.
-            self.transaction.shared().tenure.end();
+            self.transaction.shared().session.end();
         }
     }
 }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mainstay_core::contract::{Encodable, Limits, Unknown};
+use mainstay_core::format::PROGRAM;
 use mainstay_core::time::WallTime;
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_replica::Object;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::formats::ENTRY;
 use crate::options::VALUE_BYTES_MAX;
 
 /// What a collection holds: any serde type that can go from task to task.
@@ -38,8 +40,8 @@ pub(crate) struct Stored {
 }
 
 /// The first byte of a stored entry: the version in the upper half, what follows in the lower.
-const PLAIN: u8 = 0x10;
-const EXPIRING: u8 = 0x11;
+const PLAIN: u8 = ENTRY.written() << 4;
+const EXPIRING: u8 = ENTRY.written() << 4 | 1;
 const EXPIRY_BYTES: usize = 8;
 
 const LIMITS: Limits = Limits { bytes_max: VALUE_BYTES_MAX, ..Limits::DEFAULT };
@@ -228,12 +230,41 @@ pub(crate) fn split(raw: &[u8]) -> Result<(Option<WallTime>, &[u8])> {
             Some((millis, payload)) => Ok((Some(WallTime::from_millis(u64::from_be_bytes(*millis))), payload)),
             None => Err(Error::corrupt("a stored entry ends before its time of expiry")),
         },
-        Some((first, _)) => Err(Error::new(
-            ErrorKind::UnknownVersion,
-            format!(
-                "a stored entry starts with {first:#04x}, which this build does not read: use the one that wrote it"
-            ),
-        )),
+        Some((first, _)) => {
+            ENTRY.check_of(first >> 4, "a stored entry")?;
+            Err(Error::new(
+                ErrorKind::UnknownVersion,
+                format!(
+                    "a stored entry starts with {first:#04x}, which this program ({PROGRAM}) does not read: start the one that \
+                     wrote it"
+                ),
+            ))
+        }
         None => Err(Error::corrupt("a stored entry is empty")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mainstay_core::format::golden::{Golden, damaged};
+
+    use super::*;
+
+    #[test]
+    fn golden_entries_are_what_is_written() {
+        for (name, expires) in [("entry-plain", None), ("entry-expiring", Some(WallTime::from_millis(9)))] {
+            let entry = Entry::encode(Arc::new("value".to_owned()), expires, None, |_| false).unwrap();
+            let bytes = entry.raw().unwrap();
+            Golden::of(env!("CARGO_MANIFEST_DIR")).check(name, &ENTRY, &bytes);
+            assert_eq!(Entry::decode_value::<String>(&bytes).unwrap(), "value");
+            assert_eq!(expiry_of(&bytes).unwrap(), expires);
+            for (_, bytes) in damaged(&bytes) {
+                let Err(error) = Entry::decode::<String>(bytes.into()) else { continue };
+                assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::UnknownVersion), "{error}");
+            }
+        }
+        let later = split(&[0x20, 0]).unwrap_err();
+        assert!(later.to_string().starts_with("a stored entry has format version 2, and this program ("), "{later}");
+        assert_eq!(split(&[0x12, 0]).unwrap_err().kind(), ErrorKind::UnknownVersion);
     }
 }

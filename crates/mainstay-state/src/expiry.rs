@@ -94,7 +94,7 @@ async fn run(shared: Weak<Shared>, running: Running) {
                 Some(RETRY_PAUSE)
             }
         };
-        let tenure = state.shared.tenure.clone();
+        let session = state.shared.session.clone();
         drop(state);
         let due = async {
             match pause {
@@ -108,7 +108,7 @@ async fn run(shared: Weak<Shared>, running: Running) {
         tokio::select! {
             () = due => {}
             () = running.0.changed.notified() => {}
-            () = tenure.ended() => return,
+            () = session.ended() => return,
         }
     }
 }

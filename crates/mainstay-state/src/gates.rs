@@ -1,10 +1,11 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use mainstay_core::{Error, ErrorKind, RESTORE, Result};
+use mainstay_core::{Error, RESTORE, Result};
 use mainstay_replica::Snapshot;
 use parking_lot::RwLock;
 
+use crate::formats::GATE;
 use crate::layout;
 use crate::lock::LockMode;
 use crate::manager::StateManager;
@@ -38,7 +39,7 @@ pub(crate) struct GateSet {
 }
 
 /// What is stored of a gate: the version of the record. That it is there says that the gate is on.
-const RECORD: &[u8] = &[1];
+const RECORD: &[u8] = &[GATE.written()];
 
 impl GateSet {
     pub(crate) fn load(snapshot: &Snapshot) -> Result<Self> {
@@ -47,11 +48,9 @@ impl GateSet {
             let (key, record) = entry?;
             let name = std::str::from_utf8(&key[layout::GATES_PREFIX.len()..])
                 .map_err(|_| Error::corrupt(format!("the name of a gate is not text: {RESTORE}")))?;
-            if record != RECORD {
-                return Err(Error::new(
-                    ErrorKind::UnknownVersion,
-                    format!("the record of gate {name:?} is not one of this build: use the one that wrote it"),
-                ));
+            // What a later program says of it beside is skipped: in every version, a gate that is there is on.
+            if record.is_empty() {
+                return Err(Error::corrupt(format!("the record of gate {name:?} is empty: {RESTORE}")));
             }
             on.insert(name.to_owned());
         }

@@ -15,8 +15,8 @@ mod commit;
 mod commit_faults;
 mod manager;
 mod options;
+mod partition_session;
 mod retry;
-mod tenure;
 mod transaction;
 
 mod collection;
@@ -33,6 +33,7 @@ pub mod actor;
 mod cache;
 mod entry;
 mod expiry;
+mod formats;
 mod layout;
 mod lock;
 mod moment;
@@ -51,7 +52,7 @@ pub use dictionary::{Change, Changed, Dictionary, Entries, Keys, Range, Watch};
 pub use gates::Gates;
 pub use lock::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, TransactionId, WaitsFor};
 /// What a [`StateManager`] is opened on, and follows; here for those who see state and no replicas.
-pub use mainstay_replica::{Partition, Role, Standing};
+pub use mainstay_replica::{Partition, Role, RoleState};
 pub use manager::{Closing, StateManager};
 pub use options::{LOCK_TIMEOUT, RetryOptions, StateOptions, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
 pub use queue::{Items, Queue, QueueChange, QueueChanged, QueueWatch};

@@ -18,9 +18,9 @@ use crate::expiry::{self, Expiry};
 use crate::gates::{GateSet, Gates};
 use crate::lock::{LockTable, TransactionId};
 use crate::options::StateOptions;
+use crate::partition_session::PartitionSession;
 use crate::registry::{self, CollectionInfo, Registry};
 use crate::retry;
-use crate::tenure::Tenure;
 use crate::transaction::Transaction;
 
 /// The state of a partition: its collections, and the transactions that change them. Cheap to clone.
@@ -72,7 +72,7 @@ pub(crate) struct Shared {
     /// Where that goes on which is left by those who called: it must not end with them.
     pub(crate) home: Home,
     pub(crate) expiry: Arc<Expiry>,
-    pub(crate) tenure: Arc<Tenure>,
+    pub(crate) session: Arc<PartitionSession>,
     next_transaction: NextTransaction,
 }
 
@@ -135,7 +135,7 @@ impl StateManager {
             expiry: Arc::default(),
             options,
             faults: OnceLock::new(),
-            tenure: Tenure::new(claim, partition.level()),
+            session: PartitionSession::new(claim, partition.level()),
             next_transaction: NextTransaction(AtomicU64::new(1)),
             partition,
         };
@@ -205,7 +205,7 @@ impl StateManager {
 
     /// What can close it and waits for that, and does not keep it in memory.
     pub fn closing(&self) -> Closing {
-        Closing { tenure: self.shared.tenure.clone() }
+        Closing { session: self.shared.session.clone() }
     }
 
     /// The names and types of the collections, as of now.
@@ -227,19 +227,19 @@ impl AsRef<LockTable> for Shared {
 /// The end of a [`StateManager`], without a hold on it.
 #[derive(Debug, Clone)]
 pub struct Closing {
-    tenure: Arc<Tenure>,
+    session: Arc<PartitionSession>,
 }
 
 impl Closing {
     /// As [`StateManager::close`].
     pub async fn close(&self) {
-        self.tenure.end();
-        self.tenure.vacated().await;
+        self.session.end();
+        self.session.vacated().await;
     }
 
     /// As [`StateManager::closed`].
     pub async fn closed(&self) {
-        self.tenure.ended().await;
+        self.session.ended().await;
     }
 }
 
@@ -273,16 +273,16 @@ impl Shared {
 
     /// Whether this will never be used again.
     pub(crate) fn is_over(&self) -> bool {
-        self.tenure.is_over() || self.partition.standing().epoch != self.epoch
+        self.session.is_over() || self.partition.role_state().epoch != self.epoch
     }
 
     /// Whether this is still the primary in the same epoch, and what is known here may be used.
     pub(crate) fn check(&self) -> Result<()> {
         if self.partition.check()? == self.epoch {
-            return if self.tenure.is_over() { Err(Tenure::refusal(&self.partition)) } else { Ok(()) };
+            return if self.session.is_over() { Err(PartitionSession::refusal(&self.partition)) } else { Ok(()) };
         }
         Err(Error::new(
-            ErrorKind::NotPrimary { hint: self.partition.standing().primary },
+            ErrorKind::NotPrimary { hint: self.partition.role_state().primary },
             format!(
                 "partition {} has had another primary since its state was opened: open it again",
                 self.partition.id()

@@ -11,6 +11,7 @@ use mainstay_replica::Snapshot;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
+use crate::formats::{COLLECTION, NEXT_COLLECTION};
 use crate::layout::{self, CollectionId};
 use crate::lock::{LockMode, TransactionId};
 use crate::queue::Line;
@@ -62,8 +63,6 @@ pub(crate) struct Record {
     pub(crate) key: Option<String>,
     pub(crate) value: String,
 }
-
-const RECORD_VERSION: u8 = 1;
 
 /// The collections that are in use here.
 #[derive(Debug, Default)]
@@ -211,17 +210,30 @@ async fn next_id(tx: &mut Transaction) -> Result<u32> {
     tx.lock(&place, LockMode::Exclusive, || "the number of the next collection".into()).await?;
     let id = match tx.record(&place)? {
         None => 1,
-        Some(bytes) => u32::from_be_bytes(
-            bytes.as_ref().try_into().map_err(|_| Error::corrupt("the number of the next collection is damaged"))?,
-        ),
+        Some(bytes) => read_next_id(&bytes)?,
     };
     let id = id.max(tx.shared().registry.unused.load(Ordering::Acquire));
     let Some(next) = id.checked_add(1) else {
         return Err(Error::new(ErrorKind::TooLarge, "a partition cannot have had more than 4294967295 collections"));
     };
     tx.shared().registry.unused.store(next, Ordering::Release);
-    tx.put_record(place, Some(Bytes::copy_from_slice(&next.to_be_bytes())))?;
+    tx.put_record(place, Some(encode_next_id(next)))?;
     Ok(id)
+}
+
+fn encode_next_id(next: u32) -> Bytes {
+    [&[NEXT_COLLECTION.written()], &next.to_be_bytes()[..]].concat().into()
+}
+
+fn read_next_id(record: &[u8]) -> Result<u32> {
+    let damaged = || Error::corrupt(format!("the number of the next collection is damaged: {RESTORE}"));
+    // Before it had a version.
+    if let Ok(number) = <[u8; 4]>::try_from(record) {
+        return Ok(u32::from_be_bytes(number));
+    }
+    let (version, rest) = record.split_first().ok_or_else(damaged)?;
+    NEXT_COLLECTION.check(*version)?;
+    rest.first_chunk().map(|number| u32::from_be_bytes(*number)).ok_or_else(damaged)
 }
 
 /// Drops a collection with all that it holds.
@@ -251,7 +263,15 @@ pub(crate) fn list(snapshot: &Snapshot) -> Result<Vec<CollectionInfo>> {
         let (key, bytes) = entry?;
         let name = std::str::from_utf8(&key[layout::REGISTRY_PREFIX.len()..])
             .map_err(|_| Error::corrupt(format!("the name of a collection is not text: {RESTORE}")))?;
-        let Record { kind, key, value, .. } = decode(name, &bytes)?;
+        let Record { kind, key, value, .. } = match decode(name, &bytes) {
+            Ok(record) => record,
+            // Whoever opens it is told; the others are there all the same.
+            Err(error) if error.kind() == ErrorKind::UnknownVersion => {
+                tracing::warn!(%error, "a collection is left out");
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         found.push(CollectionInfo { name: name.to_owned(), kind, key, value });
     }
     Ok(found)
@@ -282,23 +302,19 @@ pub(crate) fn check_name(of: &str, name: &str) -> Result<()> {
 }
 
 fn encode(record: &Record) -> Result<Bytes> {
-    let mut bytes = vec![RECORD_VERSION];
+    let mut bytes = vec![COLLECTION.written()];
     contract::encode_into(&mut bytes, record)?;
     Ok(bytes.into())
 }
 
 fn decode(name: &str, bytes: &[u8]) -> Result<Record> {
-    match bytes.split_first() {
-        Some((&RECORD_VERSION, rest)) => contract::decode(rest).map_err(|error| {
-            Error::corrupt(format!("the record of collection {name:?} is damaged: {RESTORE}")).with_source(error)
-        }),
-        _ => Err(Error::new(
-            ErrorKind::UnknownVersion,
-            format!(
-                "the record of collection {name:?} is not of version {RECORD_VERSION}: use the build that wrote it"
-            ),
-        )),
-    }
+    let Some((version, rest)) = bytes.split_first() else {
+        return Err(Error::corrupt(format!("the record of collection {name:?} is empty: {RESTORE}")));
+    };
+    COLLECTION.check_of(*version, format_args!("the record of collection {name:?}"))?;
+    contract::decode(rest).map_err(|error| {
+        Error::corrupt(format!("the record of collection {name:?} is damaged: {RESTORE}")).with_source(error)
+    })
 }
 
 impl Record {
@@ -324,6 +340,44 @@ impl fmt::Display for Record {
         match &self.key {
             Some(key) => write!(f, "{} from {key} to {}", self.kind, self.value),
             None => write!(f, "{} of {}", self.kind, self.value),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mainstay_core::format::golden::{Golden, damaged, longer};
+
+    use super::*;
+
+    #[test]
+    fn golden_records_of_collections_are_what_is_written() {
+        let golden = Golden::of(env!("CARGO_MANIFEST_DIR"));
+        let key = Some("String".to_owned());
+        let dictionary = Record { id: 7, kind: CollectionKind::Dictionary, key, value: "u64".to_owned() };
+        let queue = Record { id: 8, kind: CollectionKind::Queue, key: None, value: "Order".to_owned() };
+        for (name, record) in [("collection-dictionary", dictionary), ("collection-queue", queue)] {
+            let bytes = encode(&record).unwrap();
+            golden.check(name, &COLLECTION, &bytes);
+            assert_eq!(decode("books", &bytes).unwrap(), record);
+            for (_, bytes) in damaged(&bytes) {
+                let Err(error) = decode("books", &bytes) else { continue };
+                assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::UnknownVersion), "{error}");
+                assert!(error.to_string().contains("collection \"books\""), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn golden_numbers_of_the_next_collection_are_what_is_written() {
+        let bytes = encode_next_id(0x0102_0304);
+        Golden::of(env!("CARGO_MANIFEST_DIR")).check("next-collection", &NEXT_COLLECTION, &bytes);
+        assert_eq!(read_next_id(&bytes).unwrap(), 0x0102_0304);
+        assert_eq!(read_next_id(&longer(&bytes)).unwrap(), 0x0102_0304);
+        assert_eq!(read_next_id(&[1, 2, 3, 4]).unwrap(), 0x0102_0304, "as it was without a version");
+        assert_eq!(read_next_id(&[2, 1, 2, 3, 4]).unwrap_err().kind(), ErrorKind::UnknownVersion);
+        for cut in [&[][..], &[1], &[1, 2, 3]] {
+            assert_eq!(read_next_id(cut).unwrap_err().kind(), ErrorKind::Corrupt);
         }
     }
 }

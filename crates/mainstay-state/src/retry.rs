@@ -2,8 +2,7 @@ use std::error::Error as _;
 use std::future::Future;
 
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Error, ErrorKind, Result, random, task};
-use rand::RngExt as _;
+use mainstay_core::{Backoff, Error, ErrorKind, Result, task};
 
 use crate::attempt::{Attempt, Lent};
 use crate::concurrent_queue::NoItem;
@@ -37,7 +36,7 @@ where
             Err(error) if !is_passing(&error) => return Err(error),
             Err(error) => error,
         };
-        let pause = pause(options, tries);
+        let pause = Backoff::new(options.pause_first, options.pause_max).pause(tries);
         if tries >= options.tries_max || time::now() - start + pause >= options.time_max {
             return Err(gave_up(error, tries, time::now() - start));
         }
@@ -78,13 +77,6 @@ fn is_no_item(error: &Error) -> bool {
         source = cause.source();
     }
     false
-}
-
-/// Somewhere between half of what it may be and all of it.
-fn pause(options: &RetryOptions, tries: u32) -> Duration {
-    let doubled = options.pause_first.saturating_mul(2u32.saturating_pow(tries - 1));
-    let longest = doubled.min(options.pause_max);
-    longest.mul_f64(random::rng().random_range(0.5..=1.0))
 }
 
 fn gave_up(last: Error, tries: u32, spent: Duration) -> Error {

@@ -14,7 +14,7 @@ use crate::layout::{self, CollectionId};
 use crate::lock::{LockMode, LockOwner, TransactionId};
 use crate::manager::Shared;
 use crate::moment::Moment;
-use crate::tenure::Tenure;
+use crate::partition_session::PartitionSession;
 use crate::writes::Writes;
 
 /// Changes of any number of collections of one partition that are committed together or not at all.
@@ -156,7 +156,7 @@ impl Transaction {
     pub(crate) fn commit_in_time(mut self, faults: Option<Arc<CommitFaults>>) -> Committing {
         let partition = self.shared().partition.clone();
         let mut batch = partition.batch();
-        let underway = self.shared().tenure.begin_commit().ok_or_else(|| Tenure::refusal(&partition));
+        let underway = self.shared().session.begin_commit().ok_or_else(|| PartitionSession::refusal(&partition));
         let filled = underway.and_then(|underway| self.fill(&mut batch, true).map(|()| underway));
         #[cfg(feature = "planted-bugs")]
         if crate::planted::is_planted(crate::planted::PlantedBug::ReleaseBeforeCommit) {
@@ -229,7 +229,7 @@ impl Transaction {
     pub(crate) fn land(&mut self, outcome: &Result<SequenceNumber>) {
         if outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::OutcomeUnknown) {
             // Before others get the locks: what they would find in memory may not be what is committed.
-            self.shared().tenure.end();
+            self.shared().session.end();
         }
         self.conclude(outcome.is_ok());
     }

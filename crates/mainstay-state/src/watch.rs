@@ -1,9 +1,11 @@
 //! Following what is committed to a collection.
 
+use std::task::{Context, Poll, ready};
+
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result, SequenceNumber};
 use mainstay_replica::{Changes, Committed, Key, Operation};
-use tokio::task::coop::consume_budget;
+use tokio::task::coop;
 
 use crate::collection::Handle;
 use crate::layout;
@@ -71,30 +73,42 @@ impl CollectionChanges {
 
     /// Waits for the next commit that changed the collection, and delivers it as `read` makes it of its number and changes. What
     /// cannot be read is not delivered, and is the next one again.
-    pub(crate) async fn next<T>(
+    pub(crate) fn poll_next<T>(
         &mut self,
-        read: impl FnOnce(&Handle, SequenceNumber, &[RawChange]) -> Result<T> + Send,
-    ) -> Result<T> {
-        consume_budget().await;
-        while self.picked.is_none() {
-            if self.dropped {
-                let text = format!("{} was dropped: there is nothing more to watch", self.handle.known);
-                return Err(Error::new(ErrorKind::NotFound, text));
-            }
-            let before = self.changes.position();
-            let committed = self.changes.next().await.map_err(|error| explain(&self.handle, error))?;
-            let changes = self.pick(&committed);
-            self.picked =
-                (!changes.is_empty()).then_some(Picked { number: committed.sequence_number, changes, before });
+        cx: &mut Context<'_>,
+        read: impl FnOnce(&Handle, SequenceNumber, &[RawChange]) -> Result<T>,
+    ) -> Poll<Result<T>> {
+        if self.picked.is_some() || self.dropped {
+            // One that asks for the same error for ever must let others run, too.
+            ready!(coop::poll_proceed(cx)).made_progress();
         }
-        let outcome = match &self.picked {
-            Some(picked) => read(&self.handle, picked.number, &picked.changes),
-            None => Err(Error::fatal("a commit that was picked is not there")),
+        let picked = match &self.picked {
+            Some(picked) => picked,
+            None => {
+                let picked = ready!(self.poll_picked(cx))?;
+                self.picked.insert(picked)
+            }
         };
+        let outcome = read(&self.handle, picked.number, &picked.changes);
         if outcome.is_ok() {
             self.picked = None;
         }
-        outcome
+        Poll::Ready(outcome)
+    }
+
+    /// Waits for the next commit that changed the collection.
+    fn poll_picked(&mut self, cx: &mut Context<'_>) -> Poll<Result<Picked>> {
+        while !self.dropped {
+            let before = self.changes.position();
+            // This takes its part of the budget for each commit, whatever it changed.
+            let committed = ready!(self.changes.poll_next(cx)).map_err(|error| explain(&self.handle, error))?;
+            let changes = self.pick(&committed);
+            if !changes.is_empty() {
+                return Poll::Ready(Ok(Picked { number: committed.sequence_number, changes, before }));
+            }
+        }
+        let text = format!("{} was dropped: there is nothing more to watch", self.handle.known);
+        Poll::Ready(Err(Error::new(ErrorKind::NotFound, text)))
     }
 
     /// What a commit did to the collection.

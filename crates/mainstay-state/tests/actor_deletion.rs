@@ -10,7 +10,7 @@ use std::task::{Context, Waker};
 use bytes::Bytes;
 use mainstay_core::time::{Duration, WallTime};
 use mainstay_core::{ActorId, ErrorKind, Level, NodeId};
-use mainstay_replica::{HostOptions, Partition};
+use mainstay_replica::{NodeReplicasOptions, Partition};
 use mainstay_state::actor::{ActorStore, ActorWrites, Answer, IDEMPOTENCY_KEY_BYTES_MAX, Reminder, Schedule};
 use support::{LEVELS, TestNode, stored_keys};
 
@@ -84,7 +84,7 @@ async fn an_actor_with_a_hundred_thousand_entries_is_deleted() {
     store.commit(&deletion(&other)).await.unwrap();
     assert_gone(&store, &id);
     assert_eq!(left(store.partition()), [] as [Bytes; 0]);
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -99,7 +99,7 @@ async fn long_keys_do_not_make_a_deletion_too_large_on_any_level() {
         assert_gone(&store, &id);
         assert_eq!(left(store.partition()), [] as [Bytes; 0]);
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -121,12 +121,12 @@ async fn an_answer_that_is_kept_with_the_deletion_keeps_its_place() {
         store.commit(&deletion(&id)).await.unwrap();
         assert_gone(&store, &id);
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 /// A host whose commits are small, so that little is much.
-fn small_commits() -> HostOptions {
-    let mut options = HostOptions { sets_per_level: 1, ..HostOptions::new(NodeId(1)) };
+fn small_commits() -> NodeReplicasOptions {
+    let mut options = NodeReplicasOptions { sets_per_level: 1, ..NodeReplicasOptions::new(NodeId(1)) };
     options.replica.commit.commit_bytes_max = 64 << 10;
     options
 }
@@ -184,7 +184,7 @@ async fn a_deletion_that_is_cut_short_is_finished_by_the_next_opening() {
     }
     let others = 5 * 10 + 2;
     assert!(cut.iter().any(|left| *left > others), "at least one has left something: {cut:?}");
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 async fn fill_in_small_commits(store: &ActorStore, id: &ActorId, count: usize) {
@@ -216,5 +216,5 @@ async fn an_entry_that_cannot_be_read_keeps_its_actor_however_far_behind_it_is()
     let before = left(&partition);
     assert_eq!(store.commit(&deletion(&id)).await.unwrap_err().kind(), ErrorKind::UnknownVersion);
     assert_eq!(left(&partition), before);
-    node.host.stop().await;
+    node.replicas.stop().await;
 }

@@ -304,7 +304,7 @@ fn actors_are_stored_as_in_a_map_on_level_none() {
     let runtime = runtime();
     let node = runtime.block_on(TestNode::start_small());
     run_cases(200, Level::None, &runtime, &node);
-    runtime.block_on(node.host.stop());
+    runtime.block_on(node.replicas.stop());
 }
 
 #[test]
@@ -315,7 +315,7 @@ fn actors_are_stored_as_in_a_map_and_are_there_after_a_crash() {
     let models = run_cases(40, Level::Persisted, &runtime, &node);
     assert!(models.iter().filter(|model| model.values().any(|actor| !actor.is_empty())).count() > 10);
     runtime.block_on(async {
-        node.host.stop().await;
+        node.replicas.stop().await;
         drop(node);
         disk.crash();
         let node = TestNode::open_small(disk).await;
@@ -323,6 +323,6 @@ fn actors_are_stored_as_in_a_map_and_are_there_after_a_crash() {
             let store = ActorStore::open(node.partition(Level::Persisted, number as u64).await).await.unwrap();
             check_store(&store, model).unwrap();
         }
-        node.host.stop().await;
+        node.replicas.stop().await;
     });
 }

@@ -110,7 +110,7 @@ async fn what_is_undone_leaves_nothing_behind() {
         assert!(users.get(&mut tx, "anna").await.unwrap().is_none());
         assert_eq!(ages.get(&mut tx, "anna").await.unwrap_err().kind(), ErrorKind::NotFound);
         tx.commit().await.unwrap();
-        node.host.stop().await;
+        node.replicas.stop().await;
     }
 }
 
@@ -221,7 +221,7 @@ async fn a_drop_frees_all_that_it_held_and_its_handles_refuse() {
         assert_eq!(ages.len(&mut state.begin()).await.unwrap_err().kind(), ErrorKind::NotFound);
         let error = state.drop_collection(&mut state.begin(), "never").await.unwrap_err();
         assert_eq!(error.to_string(), r#"there is no collection "never" to drop"#);
-        node.host.stop().await;
+        node.replicas.stop().await;
     }
 }
 
@@ -315,7 +315,7 @@ async fn a_restart_keeps_what_was_created_and_what_was_dropped() {
     assert_eq!(new.len(&mut state.begin()).await.unwrap(), 0);
     assert_eq!(new.get(&mut state.begin(), "dropped").await.unwrap(), None);
     drop((new, state));
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]

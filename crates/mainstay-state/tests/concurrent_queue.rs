@@ -220,7 +220,7 @@ async fn who_has_waited_for_an_item_or_wants_too_much_is_not_tried_again() {
     });
     let error = fills.await.unwrap_err();
     assert_eq!((error.kind(), tries.take()), (ErrorKind::TooLarge, 1), "{error}");
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -247,7 +247,7 @@ async fn a_wait_can_be_woken_from_another_task() {
         }
         assert_eq!(consumer.await.unwrap(), 55);
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -277,7 +277,7 @@ async fn a_wait_has_a_time_limit() {
     assert_eq!(*queue.dequeue(&mut tx).await.unwrap(), 2);
     assert_eq!(queue.dequeue(&mut tx).await.unwrap_err().kind(), ErrorKind::Timeout);
     assert_eq!(start.elapsed(), Duration::from_secs(9));
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -386,7 +386,7 @@ async fn a_full_queue_says_so() {
     drop(tx);
     assert_eq!(start.elapsed(), Duration::from_secs(5));
     assert_eq!(drain(&state, &queue).await, [4, 5]);
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -462,7 +462,7 @@ async fn a_restart_keeps_what_is_persisted() {
     assert_eq!(queue.enqueue(tx.within(Duration::ZERO), 1).await.unwrap_err().kind(), ErrorKind::Overloaded);
     drop(tx);
     assert_eq!(drain(&state, &queue).await, (300..700).collect::<Vec<_>>());
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -526,7 +526,7 @@ async fn many_producers_and_consumers_lose_and_double_nothing() {
         assert_eq!(got.iter().copied().collect::<BTreeSet<_>>(), (0..PRODUCERS * EACH).collect());
         assert!(queue.is_empty(&mut state.begin()).await.unwrap());
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -565,7 +565,7 @@ async fn bad_input_is_refused_and_changes_nothing() {
         tx.commit().await.unwrap();
         assert!(queue.is_empty(&mut state.begin()).await.unwrap());
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -601,5 +601,5 @@ async fn who_uses_a_queue_that_another_drops_waits_and_is_told() {
             assert_eq!(*dequeue.await.unwrap(), 1);
         }
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }

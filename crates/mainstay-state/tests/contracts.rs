@@ -316,7 +316,7 @@ async fn what_a_version_does_not_know_outlives_a_restart() {
     let state = node.state(Level::Persisted).await;
     assert_eq!(read::<v3::Order>(&state, "a").await, v3::Order { customer: "dora".into(), ..third() });
     drop(state);
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 /// Versions that do not fit.
@@ -434,7 +434,7 @@ async fn gates_are_off_until_switched_on_and_stay_on() {
     assert_eq!(state.gates().list(), ["a", "orders.v2"]);
     assert!(state.collections().unwrap().is_empty(), "a gate is no collection");
     drop(state);
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -453,7 +453,7 @@ async fn a_gate_whose_switch_nobody_waited_for_is_on_as_soon_as_that_is_durable(
         }
     };
     time::timeout(Duration::from_secs(20), is_on).await.expect("it is never on");
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 /// A service of the second version while the first still runs somewhere: it knows the new form and writes the old.

@@ -4,7 +4,9 @@
 mod support;
 
 use std::sync::Arc;
+use std::task::Poll;
 
+use futures_util::{StreamExt, TryStreamExt};
 use mainstay_core::ErrorKind;
 use mainstay_state::{Dictionary, StateManager, VALUE_BYTES_MAX};
 use support::on_every_level;
@@ -230,4 +232,48 @@ mod serde_bytes_of {
             bytes::Bytes::deserialize(deserializer).map(|bytes| Blob(bytes.to_vec()))
         }
     }
+}
+
+#[tokio::test]
+async fn entries_and_keys_are_streams() {
+    on_every_level(async |state| {
+        let ages = ages(&state).await;
+        let mut tx = state.begin();
+        for age in 0..40 {
+            ages.set(&mut tx, format!("{age:02}"), age).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        let mut tx = state.begin();
+        let entries = ages.all().entries(&mut tx).await.unwrap();
+        let adults: Vec<u32> = entries.map_ok(|(_, age)| *age).skip(18).try_collect().await.unwrap();
+        assert_eq!(adults, (18..40).collect::<Vec<_>>());
+        let mut keys = ages.all().reversed().keys(&mut tx).await.unwrap();
+        assert_eq!(StreamExt::next(&mut keys).await.unwrap().unwrap(), "39");
+        // The one and the other go on where either was.
+        assert_eq!(keys.next().await.unwrap().unwrap(), "38");
+        assert_eq!(StreamExt::collect::<Vec<_>>(keys).await.len(), 38);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_long_enumeration_is_interrupted_and_goes_on_where_it_was() {
+    on_every_level(async |state| {
+        let ages = ages(&state).await;
+        let mut tx = state.begin();
+        for age in 0..40 {
+            ages.set(&mut tx, format!("{age:02}"), age).await.unwrap();
+        }
+        let mut entries = ages.all().entries(&mut tx).await.unwrap();
+        let (mut seen, mut breaks) = (Vec::new(), 0);
+        while seen.len() < 40 {
+            // The future is dropped each time.
+            match futures_util::poll!(Box::pin(entries.next())) {
+                Poll::Ready(entry) => seen.push(*entry.unwrap().unwrap().1),
+                Poll::Pending => breaks += 1,
+            }
+        }
+        assert_eq!((seen, breaks), ((0..40).collect(), 2), "a break after each 16 entries");
+    })
+    .await;
 }

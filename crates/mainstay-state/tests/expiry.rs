@@ -41,7 +41,7 @@ async fn with_ages<F: Future<Output = ()>>(test: impl Fn(StateManager, Ages, Par
         let state = node.state(level).await;
         let ages: Ages = state.collection("ages").await.unwrap();
         test(state, ages, node.partition(level, 7).await).await;
-        node.host.stop().await;
+        node.replicas.stop().await;
     }
 }
 
@@ -300,7 +300,7 @@ async fn what_expires_while_nobody_runs_is_removed_after_the_restart() {
     }
     assert_eq!(seen(&state, &ages, &["soon"]).await, ["always", "later"]);
     drop((state, ages));
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -324,7 +324,7 @@ async fn on_the_persisted_level_it_is_the_same() {
         time::sleep(Duration::from_millis(5)).await;
     }
     assert_eq!(seen(&state, &ages, &["now 1", "always"]).await.len(), 51);
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -401,7 +401,7 @@ async fn what_has_expired_leaves_nothing_to_what_takes_its_place() {
             let session = sessions.get(&mut state.begin(), &key).await.unwrap().unwrap();
             assert_eq!(*session, later::Session { user: "bert".into(), secret: None }, "{key}");
         }
-        node.host.stop().await;
+        node.replicas.stop().await;
     }
 }
 
@@ -423,7 +423,7 @@ async fn more_than_one_transaction_can_take_is_removed_with_several() {
         set(&state, &ages, "behind them", 1, Some(SECOND)).await;
         time::sleep(SECOND + SWEEP).await;
         assert_eq!(stored(&partition), (0, 0), "{level:?}");
-        node.host.stop().await;
+        node.replicas.stop().await;
     }
 }
 
@@ -518,6 +518,6 @@ async fn what_has_expired_need_not_be_readable() {
             assert_eq!(strict.get(&mut state.begin(), &key).await.unwrap().as_deref(), Some(&bert()));
         }
         drop((strict, state));
-        node.host.stop().await;
+        node.replicas.stop().await;
     }
 }

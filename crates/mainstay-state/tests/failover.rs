@@ -8,7 +8,7 @@ use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ActorId, ClusterId, ErrorKind, Level, NodeId, PartitionId, Result, SequenceNumber};
 use mainstay_replica::{
-    Host, HostOptions, InProcessNetwork, KeyRange, Order, Partition, RealDisk, ReplicaOptions, Role,
+    InProcessNetwork, KeyRange, NodeReplicas, NodeReplicasOptions, Order, Partition, RealDisk, ReplicaOptions, Role,
 };
 use mainstay_state::actor::{ActorStore, ActorWrites};
 use mainstay_state::{ConcurrentQueue, Dictionary, StateManager};
@@ -18,7 +18,7 @@ const NODES: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 
 struct Cluster {
     network: InProcessNetwork,
-    hosts: Vec<Host>,
+    nodes: Vec<NodeReplicas>,
     _folders: Vec<tempfile::TempDir>,
 }
 
@@ -38,40 +38,40 @@ impl Cluster {
 
     async fn start_with(replica: ReplicaOptions) -> Self {
         let network = InProcessNetwork::new();
-        let (mut hosts, mut folders) = (Vec::new(), Vec::new());
+        let (mut nodes, mut folders) = (Vec::new(), Vec::new());
         for node in NODES {
             let folder = tempfile::tempdir().unwrap();
-            let options = HostOptions {
+            let options = NodeReplicasOptions {
                 cluster: Some(CLUSTER),
                 sets_per_level: 1,
                 replica: replica.clone(),
-                ..HostOptions::new(node)
+                ..NodeReplicasOptions::new(node)
             };
             let disk = Arc::new(RealDisk);
-            let host = Host::open(disk, folder.path(), options, network.endpoint(node)).await.unwrap();
-            let handler = host.clone();
+            let replicas = NodeReplicas::open(disk, folder.path(), options, network.endpoint(node)).await.unwrap();
+            let handler = replicas.clone();
             let receive = move |set, request| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
-                let host = handler.clone();
-                Box::pin(async move { host.receive(set, request).await })
+                let replicas = handler.clone();
+                Box::pin(async move { replicas.receive(set, request).await })
             };
             network.attach(node, Scope::new(), Arc::new(receive));
-            match hosts.is_empty() {
-                true => host.found().await.unwrap(),
-                false => host.join(&NODES[..=hosts.len()]).await.unwrap(),
+            match nodes.is_empty() {
+                true => replicas.bootstrap().await.unwrap(),
+                false => replicas.join(&NODES[..=nodes.len()]).await.unwrap(),
             }
-            hosts.push(host);
+            nodes.push(replicas);
             folders.push(folder);
         }
-        Self { network, hosts, _folders: folders }
+        Self { network, nodes, _folders: folders }
     }
 
     fn partition(&self, node: usize, level: Level) -> Partition {
-        self.hosts[node].partition(level, PartitionId(0))
+        self.nodes[node].partition(level, PartitionId(0))
     }
 
     /// The one for actors, in the same set.
     fn actors(&self, node: usize, level: Level) -> Partition {
-        self.hosts[node].partition(level, PartitionId(1))
+        self.nodes[node].partition(level, PartitionId(1))
     }
 
     /// The node that is primary, out of some.
@@ -97,8 +97,8 @@ impl Cluster {
     }
 
     async fn stop(self) {
-        for host in &self.hosts {
-            host.stop().await;
+        for replicas in &self.nodes {
+            replicas.stop().await;
         }
     }
 }
@@ -128,7 +128,7 @@ async fn a_commit_under_way_when_the_primary_is_lost_has_an_unknown_outcome() {
         assert_eq!(error.kind(), ErrorKind::OutcomeUnknown, "{error}");
 
         // Whoever is cut off neither reads nor writes.
-        cluster.partition(old, level).watch().wait_for(|standing| standing.role != Role::Primary).await.unwrap();
+        cluster.partition(old, level).watch().wait_for(|role_state| role_state.role != Role::Primary).await.unwrap();
         let error = numbers.get(&mut state.begin(), "kept").await.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
         let error = late.commit().await.unwrap_err();
@@ -188,7 +188,7 @@ async fn actors_of_a_lost_primary_are_neither_read_nor_written() {
 
 /// Waits until a partition is primary, or is not.
 async fn until(partition: &Partition, role: Role) {
-    partition.watch().wait_for(|standing| standing.role == role).await.unwrap();
+    partition.watch().wait_for(|role_state| role_state.role == role).await.unwrap();
 }
 
 #[tokio::test]

@@ -50,7 +50,7 @@ impl Banks {
         Ok(Self { left, right, moves: state.collection("moves").await?, open: state.collection("open").await? })
     }
 
-    async fn found(&self, state: &StateManager) -> Result<()> {
+    async fn bootstrap(&self, state: &StateManager) -> Result<()> {
         state
             .transact(async |mut tx| {
                 for account in 0..ACCOUNTS {
@@ -92,7 +92,7 @@ fn the_process_that_is_killed() {
         let node = TestNode::open(Path::new(&folder)).await;
         let state = node.state(Level::Persisted).await;
         let banks = Arc::new(Banks::open(&state).await.unwrap());
-        banks.found(&state).await.unwrap();
+        banks.bootstrap(&state).await.unwrap();
         let run = |caller| {
             let (state, banks) = (state.clone(), banks.clone());
             task::spawn(async move {
@@ -161,7 +161,7 @@ fn what_was_acknowledged_survives_a_kill_and_nothing_is_half_there() {
             let state = node.state(Level::Persisted).await;
             check(&state, &acknowledged).await;
             drop(state);
-            node.host.stop().await;
+            node.replicas.stop().await;
         });
     }
 }

@@ -311,7 +311,7 @@ async fn a_restart_keeps_what_is_persisted() {
     // New commits go behind the old ones.
     enqueue(&state, &queue, [6]).await;
     assert_eq!(drain(&state, &queue).await, [1, 2, 3, 4, 5, 6]);
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -377,7 +377,7 @@ async fn many_producers_and_consumers_lose_and_double_nothing() {
             assert!(items.iter().filter(|item| **item / EACH == producer).is_sorted());
         }
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -453,7 +453,7 @@ async fn bad_input_is_refused_and_changes_nothing() {
         assert_eq!(error.kind(), ErrorKind::Invalid);
         assert!(error.to_string().contains("partition p8"), "{error}");
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 /// Two versions of a type that cannot read each other, under one name.

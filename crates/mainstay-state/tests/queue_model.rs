@@ -316,7 +316,7 @@ fn run(
         check(&runtime, &state, number.get(), &steps)
     });
     drop(state);
-    runtime.block_on(node.host.stop());
+    runtime.block_on(node.replicas.stop());
     outcome.unwrap_or_else(|error| panic!("{error}"));
 }
 

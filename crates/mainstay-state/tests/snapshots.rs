@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mainstay_core::time::Duration;
 use mainstay_core::{Level, random, task};
-use mainstay_replica::{DiskStoreOptions, HostOptions, ReplicaOptions};
+use mainstay_replica::{DiskStoreOptions, NodeReplicasOptions, ReplicaOptions};
 use mainstay_state::{Dictionary, StateManager, StateOptions, Transaction};
 use rand::RngExt as _;
 use support::{LEVELS, NODE, TestNode, on_every_level};
@@ -91,7 +91,7 @@ async fn every_enumeration_is_of_one_moment_of_all_collections() {
         for writer in writers {
             writer.await.unwrap();
         }
-        node.host.stop().await;
+        node.replicas.stop().await;
     }
 }
 
@@ -208,11 +208,11 @@ const VALUES: u32 = 4000;
 async fn state_many_times_larger_than_the_caches_is_read_and_changed_on_the_persisted_level() {
     let mut replica = ReplicaOptions::default();
     replica.checkpoint.bytes = CACHE_BYTES as u64;
-    let options = HostOptions {
+    let options = NodeReplicasOptions {
         sets_per_level: 1,
         store: DiskStoreOptions { cache_bytes_max: CACHE_BYTES, ..DiskStoreOptions::default() },
         replica,
-        ..HostOptions::new(NODE)
+        ..NodeReplicasOptions::new(NODE)
     };
     let mut small = StateOptions::default();
     small.cache_bytes = CACHE_BYTES as u64;
@@ -235,7 +235,7 @@ async fn state_many_times_larger_than_the_caches_is_read_and_changed_on_the_pers
     }
     tx.commit().await.unwrap();
     drop((texts, state));
-    node.host.stop().await;
+    node.replicas.stop().await;
     drop(node);
 
     // And all of it is there after a restart, with the same little memory.
@@ -258,5 +258,5 @@ async fn state_many_times_larger_than_the_caches_is_read_and_changed_on_the_pers
         assert!(*found == text(number, letter), "{number}");
     }
     drop((texts, tx, state));
-    node.host.stop().await;
+    node.replicas.stop().await;
 }

@@ -101,7 +101,7 @@ async fn a_time_out_names_the_key_and_who_holds_it() {
     assert_eq!(error.kind(), ErrorKind::Timeout);
     counts.get(&mut waiter, "a").await.unwrap_err();
     assert_eq!(start.elapsed(), Duration::from_secs(9), "and only for that");
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,7 +119,7 @@ async fn each_lock_of_a_transaction_is_held_since_its_own_operation() {
         let error = counts.get(state.begin().within(Duration::from_secs(1)), key).await.unwrap_err();
         assert!(error.to_string().contains(held), "{error}");
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn many_who_add_to_one_value_lose_nothing() {
         }
         assert_eq!(value(&state, &counts, "sum").await, Some(320));
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -210,7 +210,7 @@ async fn transact_tries_again_what_may_pass_and_gives_up_in_the_end() {
         let (outcome, tries) = fail_until(9, lasting).await;
         assert_eq!((outcome.unwrap_err().kind(), tries), (lasting, 1));
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -228,7 +228,7 @@ async fn transact_can_run_on_any_task() {
             .await
     });
     assert_eq!(sum.await.unwrap().unwrap().as_deref(), Some(&3));
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -280,7 +280,7 @@ async fn a_commit_that_nobody_waits_for_keeps_its_locks_until_it_is_done() {
             assert_eq!(seen.as_deref(), Some(&round));
         }
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -298,7 +298,7 @@ async fn a_transaction_is_of_one_partition() {
         let error = Counts::open(&here, &mut tx, "counts").await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid);
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -312,7 +312,7 @@ async fn a_partitions_state_is_open_once() {
         drop(state);
         node.state(level).await;
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test(start_paused = true)]

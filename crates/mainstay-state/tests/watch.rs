@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use futures_util::StreamExt;
 use mainstay_core::{ErrorKind, Level, SequenceNumber};
 use mainstay_state::{
     Change, Changed, Collection, ConcurrentQueue, Dictionary, Queue, QueueChange, QueueChanged, StateManager, Watch,
@@ -93,7 +94,7 @@ async fn who_was_away_goes_on_where_it_was() {
             assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", Some(value - 1), value)]);
         }
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -292,7 +293,7 @@ async fn a_watch_goes_on_after_a_restart() {
     assert_eq!(watch.next().await.unwrap().changes, [was_set("anna", Some(1), 2)]);
     assert_eq!(watch.next().await.unwrap().changes, [was_set("bert", None, 3)]);
     drop((watch, state, ages));
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -326,7 +327,7 @@ async fn what_the_log_no_longer_has_is_too_old() {
     assert!(error.to_string().contains(r#"watching dictionary "ages""#), "{error}");
     assert!(error.to_string().contains("snapshot"), "{error}");
     drop((state, ages));
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]
@@ -343,6 +344,41 @@ async fn a_watch_ends_when_its_dictionary_is_dropped() {
         assert_eq!(error.kind(), ErrorKind::NotFound);
         assert_eq!(error.to_string(), r#"dictionary "ages" was dropped: there is nothing more to watch"#);
         assert_eq!(ages.watch().await.unwrap_err().kind(), ErrorKind::NotFound);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_watch_is_a_stream_that_ends_after_an_error() {
+    on_every_level(async |state| {
+        let ages = ages(&state).await;
+        let mut watch = ages.watch().await.unwrap();
+        let first = set(&state, &ages, "anna", 1).await;
+        let second = set(&state, &ages, "anna", 2).await;
+        drop_ages(&state).await;
+        let seen: Vec<_> = StreamExt::collect(watch.by_ref()).await;
+        let numbers: Vec<_> = seen.iter().flatten().map(|changed| changed.sequence_number).collect();
+        assert_eq!(numbers[..2], [first, second]);
+        assert_eq!(seen[2].as_ref().unwrap().changes, [Change::Cleared]);
+        assert_eq!(seen[3].as_ref().unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(seen.len(), 4, "and then it ends");
+        assert_eq!(watch.next().await.unwrap_err().kind(), ErrorKind::NotFound, "the error can be asked for again");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_watch_of_a_queue_is_a_stream() {
+    on_every_level(async |state| {
+        let queue: Queue<u32> = state.collection("queue").await.unwrap();
+        let watch = queue.watch().await.unwrap();
+        for item in [7, 8] {
+            let mut tx = state.begin();
+            queue.enqueue(&mut tx, item).await.unwrap();
+            tx.commit().await.unwrap();
+        }
+        let seen: Vec<_> = watch.take(2).map(|changed| changed.unwrap().changes).collect().await;
+        assert_eq!(seen, [7, 8].map(|item| vec![QueueChange::Enqueued(item.into())]));
     })
     .await;
 }
@@ -471,7 +507,7 @@ async fn the_end_of_one_is_not_that_of_the_next_of_its_name() {
         assert_eq!(watch.next().await.unwrap().changes, [Change::Cleared]);
         assert_eq!(watch.next().await.unwrap_err().kind(), ErrorKind::NotFound);
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 #[tokio::test]

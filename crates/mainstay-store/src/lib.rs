@@ -6,5 +6,6 @@
 //! bytes.
 
 pub mod disk;
+pub mod formats;
 pub mod log;
 pub mod state;

@@ -148,7 +148,7 @@ fn write_golden(dir: &Path) {
 }
 
 fn golden_folder(version: u32) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/node-log-v{version}"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/node-log-v{version}"))
 }
 
 #[test]

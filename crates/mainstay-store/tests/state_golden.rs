@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mainstay_core::ErrorKind;
+use mainstay_core::format::golden::damaged;
 use mainstay_store::disk::{OpenMode, RealDisk};
 use mainstay_store::state::{
     Counts, DiskStore, DiskStoreOptions, KeyRange, Mark, MemoryStore, Order, StateStore, Write, WriteBatch,
@@ -13,7 +15,7 @@ use mainstay_store::state::{
 };
 
 fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
 /// 200 entries; then a range dropped, one key of it put back, one removed, a large value and the empty key.
@@ -68,8 +70,38 @@ fn an_export_of_version_1_is_imported_and_written_alike() {
 }
 
 #[test]
-fn a_write_batch_of_version_1_is_applied() {
+fn no_damage_of_a_write_batch_makes_its_reader_panic() {
+    for name in ["batch-v1.bin", "batch-v2.bin"] {
+        for (what, bytes) in damaged(&std::fs::read(data(name)).unwrap()) {
+            // A batch has no checksum of its own: what is not refused can be read to its end.
+            match WriteBatchRef::parse(&bytes) {
+                Ok(batch) => assert_eq!(batch.iter().count(), batch.len(), "{name} {what}"),
+                Err(error) => assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::UnknownVersion)),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_export_is_refused() {
+    let chunks: Vec<Vec<u8>> = (0..2).map(|n| std::fs::read(data(&format!("export-v1.{n}.chunk"))).unwrap()).collect();
+    for (what, last) in damaged(&chunks[1]) {
+        let store = MemoryStore::new();
+        let mut import = store.import().unwrap();
+        import.push(&chunks[0]).unwrap();
+        let error = import.push(&last).expect_err(&what);
+        assert!(matches!(error.kind(), ErrorKind::Corrupt | ErrorKind::UnknownVersion), "{what}: {error}");
+        import.push(&chunks[1]).expect("the import goes on with the right chunk");
+    }
+}
+
+#[test]
+fn a_write_batch_of_version_1_is_applied_and_written_alike() {
     let bytes = std::fs::read(data("batch-v1.bin")).unwrap();
+    let mut again = WriteBatch::new();
+    again.delete_range(b"key-050", Some(b"key-060")).put(b"key-055", b"back").delete(b"key-100");
+    again.put(b"large", &[9; 5000]).put(b"", b"");
+    assert_eq!(again.as_bytes(), bytes);
     let batch = WriteBatchRef::parse(&bytes).unwrap();
     assert_eq!(batch.len(), 5);
     let store = MemoryStore::new();

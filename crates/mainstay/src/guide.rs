@@ -12,6 +12,10 @@ pub mod configuration {}
 #[doc = include_str!("../../../docs/guide/observability.md")]
 pub mod observability {}
 
+#[cfg(feature = "governance")]
+#[doc = include_str!("../../../docs/guide/resource-governance.md")]
+pub mod resource_governance {}
+
 /// The page that everybody reads first; its example is compiled with the others.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -7,7 +7,8 @@
 //! # Where it stands
 //!
 //! [Actors](actor) and stateful [services](service) with reliable [collections] run on one [node](Node), on replicated
-//! [partitions](partition), with pools of [workers](worker) beside them; the [guide] teaches them. Clusters of several nodes
+//! [partitions](partition), with pools of [workers](worker) beside them; the [guide] teaches them. With the feature `governance` there
+//! is `mainstay::governance`: many callers, few connections. Clusters of several nodes
 //! do not exist: everything has one replica, and nobody calls from another process. This page will say so when they do.
 //!
 //! # Errors
@@ -25,6 +26,8 @@
 
 pub mod actor;
 pub mod collections;
+#[cfg(feature = "governance")]
+pub mod governance;
 pub mod guide;
 pub mod node;
 pub mod partition;
@@ -34,15 +37,5 @@ pub mod service;
 pub mod testkit;
 pub mod worker;
 
-#[doc(hidden)]
-pub mod __private;
-
-pub use actor::{Actor, ActorId, Context, State};
-pub use mainstay_core::{
-    ClusterId, Epoch, Error, ErrorKind, Level, NodeId, OrError, PartitionId, ReplicaId, Result, SequenceNumber, SetId,
-};
-pub use mainstay_core::{contract, id, key, partitioning};
-pub use mainstay_macros::interface;
-pub use node::Node;
-pub use service::{PartitionKey, Proxy, Service, ServiceContext};
-pub use worker::{Worker, WorkerContext};
+#[doc(inline)]
+pub use mainstay_api::*;

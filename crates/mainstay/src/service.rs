@@ -66,7 +66,7 @@
 //!
 //! | `partitions =` | key of a caller |
 //! |---|---|
-//! | `uniform(10)` (the default) | an `i64`, as it is; a text or a uuid, by its [hash](mainstay_core::partitioning::hash) |
+//! | `uniform(10)` (the default) | an `i64`, as it is; a text or a uuid, by its [hash](crate::partitioning::hash) |
 //! | `uniform(4, 0..=99)` | an `i64` of that range |
 //! | `named("eu", "us")` | `PartitionKey::named("eu")` |
 //! | `singleton` | `()` |
@@ -85,7 +85,5 @@
 //! fails or panics, that is reported and it is started again, after pauses that grow up to half a minute; if it returns
 //! `Ok`, it is done.
 
-pub use mainstay_core::partitioning::{PartitionKey, Partitioning, Share};
-/// The derive macro and the trait that it implements go by one name.
-pub use mainstay_macros::Service;
-pub use mainstay_runtime::{CALL_TIMEOUT_DEFAULT, Proxy, Service, ServiceContext, Services};
+#[doc(inline)]
+pub use mainstay_api::service::*;

@@ -2,5 +2,5 @@
 //!
 //! In `Cargo.toml`: `mainstay = { version = "…", features = ["testkit"] }` under `[dev-dependencies]`.
 
-pub use mainstay_node::testkit::TestNode;
-pub use mainstay_runtime::CommitFault;
+#[doc(inline)]
+pub use mainstay_api::testkit::*;

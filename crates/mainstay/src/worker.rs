@@ -50,9 +50,5 @@
 //! gone away or its time limit has passed, which is `Timeout`. An error leaves the instance as it is. A panic fails that
 //! call alone, and its instance is not used again.
 
-/// The derive macro and the trait that it implements go by one name.
-pub use mainstay_macros::Worker;
-pub use mainstay_runtime::{PoolOptions, Worker, WorkerContext};
-pub use mainstay_runtime::{
-    WORKER_CALLS_WAITING_MAX_DEFAULT, WORKER_IDLE_TIME_DEFAULT, WORKERS_MAX_DEFAULT, WORKERS_MIN_DEFAULT,
-};
+#[doc(inline)]
+pub use mainstay_api::worker::*;

@@ -120,7 +120,7 @@ async fn what_nobody_provided_is_named_by_the_call_that_needs_it() {
     let node = TestNode::start(|node| node.actor::<ShelfActor<Books>>()).await.unwrap();
     let error = node.actor::<ShelfRef<Books, 2>>(1).unwrap().label().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(format!("{error:?}").contains("nobody provided"), "{error:?}");
+    assert!(format!("{error:?}").contains("is not provided by this node"), "{error:?}");
     assert!(format!("{error:?}").contains("Labels"), "{error:?}");
 }
 

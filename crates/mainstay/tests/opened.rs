@@ -181,7 +181,8 @@ async fn fields_of_a_worker_are_opened_by_its_first_call_and_a_failure_is_that_c
     let line: LineRef = node.worker().unwrap();
     let error = line.number().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Retry);
-    let text = "an instance of worker LineWorker cannot be made: field `connection` cannot be opened: the line is busy";
+    let text =
+        "an instance of worker LineWorker cannot be constructed: field `connection` cannot be opened: the line is busy";
     assert_eq!(error.to_string(), text);
     let first = line.number().await.unwrap();
     assert_eq!(first.1, "worker");

@@ -50,6 +50,29 @@ fn an_arrow_that_is_not_in_the_table_is_refused_for_every_kind_of_dependency() {
 }
 
 #[test]
+fn governance_uses_the_public_api_alone() {
+    for used in [Use::normal("mainstay-runtime"), Use::normal("mainstay"), Use::dev("mainstay-node")] {
+        let name = used.name.clone();
+        assert_objection(&workspace(&[("mainstay-governance", &[used])]), &["mainstay-governance may not use", &name]);
+    }
+    // Its examples are written as applications write them.
+    let examples = [Use::normal("mainstay-api"), Use::dev("mainstay")];
+    assert_eq!(objections(&workspace(&[("mainstay-governance", &examples)])), Vec::<String>::new());
+}
+
+#[test]
+fn the_facade_has_governance_by_a_feature_alone() {
+    let facade = |used| workspace(&[("mainstay", &[Use::normal("mainstay-api"), used])]);
+    assert_eq!(objections(&facade(Use::optional("mainstay-governance"))), Vec::<String>::new());
+    assert_objection(&facade(Use::normal("mainstay-governance")), &["mainstay-governance", "optional"]);
+    // Its tests are those of the whole system.
+    assert_eq!(objections(&facade(Use::dev("mainstay-store"))), Vec::<String>::new());
+    assert_objection(&facade(Use::normal("mainstay-store")), &["mainstay may not use mainstay-store"]);
+    assert_objection(&facade(Use::dev("mainstay-demo")), &["mainstay may not use mainstay-demo"]);
+    assert_objection(&workspace(&[("mainstay-core", &[Use::dev("mainstay")])]), &["may not use mainstay"]);
+}
+
+#[test]
 fn a_crate_that_is_not_in_the_table_is_told_where_to_go() {
     let workspace = workspace(&[("mainstay-utils", &[])]);
     assert_objection(&workspace, &["mainstay-utils", "xtask/tests/crate_graph/rules.rs", "ARCHITECTURE.md"]);

@@ -1,11 +1,14 @@
 use std::collections::BTreeMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::task::Poll;
 
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, JoinHandle};
+
+use super::runtime;
 
 tokio::task_local! {
     static CURRENT: Scope;
@@ -77,6 +80,11 @@ impl Scope {
             // Moved in whole, because a task that never runs drops what it has taken one by one in the order of its use.
             let member = member;
             let Member { leave, future } = member;
+            poll_fn(|cx| {
+                runtime::learn(cx);
+                Poll::Ready(())
+            })
+            .await;
             if leave.scope.is_stopped() {
                 // Never polled again: it is aborted where it was started.
                 return std::future::pending().await;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::*;
@@ -264,6 +265,26 @@ fn a_task_that_blocks_on_another_runtime_is_not_at_home_there() {
         (before, within, is_here().await)
     });
     assert_eq!(own.block_on(task).unwrap(), (true, false, true));
+}
+
+/// The waker by which a blocked thread waits is the same on every runtime of several threads.
+#[test]
+fn a_task_that_blocks_on_two_runtimes_is_at_home_on_its_own_alone() {
+    let several = || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+    let (own, other) = (several(), several());
+    let home = own.block_on(async { Home::current() });
+    let handle = own.handle().clone();
+    let task = own.block_on(async { Scope::new() }).spawn(async move {
+        let is_here = || std::future::poll_fn(|cx| std::task::Poll::Ready(home.is_here(cx)));
+        let before = is_here().await;
+        let (at_home, elsewhere) = tokio::task::block_in_place(|| {
+            let seen = (handle.block_on(is_here()), other.block_on(is_here()));
+            other.shutdown_background();
+            seen
+        });
+        (before, at_home, elsewhere, is_here().await)
+    });
+    assert_eq!(own.block_on(task).unwrap(), (true, true, false, true));
 }
 
 #[test]

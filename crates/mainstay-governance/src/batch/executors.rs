@@ -3,25 +3,30 @@ use std::pin::Pin;
 use std::sync::{Arc, Weak};
 
 use futures_util::future::join_all;
-use mainstay::node::{FAREWELL_TIME_MAX, NodeBuilder};
+use mainstay::node::{NodeBuilder, SHUTDOWN_HOOK_TIMEOUT};
 use mainstay::service::Services;
 use mainstay::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
+
+use crate::settings::BATCHES;
 
 /// How many executors of one node may be closed by it. They are few: one for each thing that is written to.
 pub const EXECUTORS_MAX: usize = 10_000;
 
 /// Lets a node close executors when it is stopped in order: those that were told to by
 /// [`closes_with`](super::BatchExecutor::closes_with). It writes what they have, while all services can still be called, in
-/// most of the time that there is for it: [`FAREWELL_TIME_MAX`](mainstay::node::FAREWELL_TIME_MAX).
+/// most of the time that there is for it: [`SHUTDOWN_HOOK_TIMEOUT`](mainstay::node::SHUTDOWN_HOOK_TIMEOUT).
 ///
 /// What was added last is done first. So call it after [`resolve::serve`](crate::resolve::serve), if executors write to what a
 /// resolver leads to: `batch::serve(resolve::serve(node))`.
+///
+/// Operators can set how an executor batches in `[governance.batches.NAME]`, where its code takes that:
+/// [`BatchSettings::in_force`](super::BatchSettings::in_force).
 pub fn serve(node: NodeBuilder) -> NodeBuilder {
-    node.provide(Executors::default()).before_stop(|services: Services| async move {
+    node.sections(BATCHES).provide(Executors::default()).before_stop(|services: Services| async move {
         if let Ok(executors) = services.provided::<Executors>() {
             // Somebody else may have to say farewell as well.
-            let time = FAREWELL_TIME_MAX * 4 / 5;
+            let time = SHUTDOWN_HOOK_TIMEOUT * 4 / 5;
             if tokio::time::timeout(time, executors.close()).await.is_err() {
                 tracing::warn!(
                     time_ms = time.as_millis() as u64,

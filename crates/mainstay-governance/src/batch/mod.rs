@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use mainstay::prelude::*;
-//! use mainstay_governance::batch::{BatchExecutor, BatchSettings, BatchWriter};
+//! use mainstay::governance::batch::{BatchExecutor, BatchSettings, BatchWriter};
 //!
 //! /// Answers each word with its length, all words of a batch at once.
 //! struct Measure;

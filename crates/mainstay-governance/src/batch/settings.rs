@@ -4,6 +4,8 @@ use mainstay::{Error, Result};
 
 use super::write_time::{self, WRITE_TIME_LIMIT, WRITE_TIME_MAX_DEFAULT};
 use super::{RetryPolicy, SplitPolicy};
+use crate::reach::Reach;
+use crate::settings::{BATCHES, in_force};
 
 /// How a [`BatchExecutor`](super::BatchExecutor) batches.
 ///
@@ -87,13 +89,22 @@ impl BatchSettings {
         self.split.check()
     }
 
+    /// The same, and over it what operators have set for the executor of this name in `[governance.batches.NAME]`. The node is to
+    /// [serve](super::serve) executors.
+    ///
+    /// # Errors
+    /// `Invalid` if what was set does not go together with this.
+    pub fn in_force(self, node: &impl Reach, name: &str) -> Result<Self> {
+        in_force(node.services(), BATCHES, name, self)
+    }
+
     /// True if a batch is never written a second time, whole or in parts.
     pub(super) fn writes_once(&self) -> bool {
         self.retry.attempts_max <= 1 && self.split.writes_max == 0
     }
 
     /// True if it matters how large an item is.
-    pub(super) fn counts_bytes(&self) -> bool {
+    pub(crate) fn counts_bytes(&self) -> bool {
         self.bytes_max.is_some() || self.waiting_bytes_max.is_some()
     }
 }

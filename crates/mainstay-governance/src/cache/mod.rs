@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use mainstay::prelude::*;
-//! use mainstay_governance::cache::{self, CacheSettings, CacheSource, SmartCache, WriteMode};
+//! use mainstay::governance::cache::{self, CacheSettings, CacheSource, SmartCache, WriteMode};
 //! use std::time::Duration;
 //!
 //! /// A table of names, far away.
@@ -93,7 +93,11 @@ pub use shard::FLUSHES_WAITING_MAX;
 pub use smart_cache::{CacheStatus, PRELOADED_TOGETHER_MAX, SmartCache};
 pub use source::CacheSource;
 
-/// Gives a node a source, and lets it serve the actors of its cache. Settings that cannot be are told by the first call.
+/// Gives a node a source, and lets it serve the actors of its cache. Settings that cannot be are told by the first call. Operators
+/// can set others in `[governance.caches.NAME]`, by the name of the source.
 pub fn serve<S: CacheSource>(builder: NodeBuilder, source: S, settings: CacheSettings) -> NodeBuilder {
-    builder.provide(provision::CacheProvision { source, settings }).actor::<shard::CacheShardActor<S>>()
+    builder
+        .section_named(provision::section::<S>(), S::NAME, settings.clone())
+        .provide(provision::CacheProvision::new(source, settings))
+        .actor::<shard::CacheShardActor<S>>()
 }

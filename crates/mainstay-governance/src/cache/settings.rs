@@ -1,10 +1,7 @@
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use mainstay::{Error, Result};
-
-/// The shortest and the longest time that can be set.
-const TIME_MIN: Duration = Duration::from_millis(1);
-const TIME_MAX: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
 
 /// How a cache behaves. Sizes are for the whole cache, which its shards have in equal parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,8 +79,11 @@ impl Default for CacheSettings {
 }
 
 impl CacheSettings {
+    /// How long a time may be.
+    pub const TIMES: RangeInclusive<Duration> = Duration::from_millis(1)..=Duration::from_secs(10 * 365 * 24 * 60 * 60);
+
     /// Refuses what cannot be.
-    pub(super) fn check(&self, shards: u32) -> Result<()> {
+    pub(crate) fn check(&self, shards: u32) -> Result<()> {
         let shards = shards as usize;
         let least = [
             ("entries_max", self.entries_max, shards),
@@ -111,16 +111,18 @@ impl CacheSettings {
             ("source_timeout", Some(self.source_timeout)),
         ];
         for (name, value) in durations {
-            if value.is_some_and(|value| !(TIME_MIN..=TIME_MAX).contains(&value)) {
+            if value.is_some_and(|value| !Self::TIMES.contains(&value)) {
                 return Err(Error::invalid(format!(
-                    "{name} of the cache is {value:?}: use {TIME_MIN:?} to {TIME_MAX:?}"
+                    "{name} of the cache is {value:?}: use {:?} to {:?}",
+                    Self::TIMES.start(),
+                    Self::TIMES.end()
                 )));
             }
         }
-        if self.refresh_ahead.is_some_and(|ahead| ahead >= self.fresh_for) {
+        if let Some(ahead) = self.refresh_ahead.filter(|ahead| *ahead >= self.fresh_for) {
             return Err(Error::invalid(format!(
-                "refresh_ahead of the cache is {:?}, and a value is good for {:?}: refresh it shorter before its end",
-                self.refresh_ahead, self.fresh_for
+                "refresh_ahead of the cache is {ahead:?} and fresh_for is {:?}: give a refresh_ahead that is shorter, or none",
+                self.fresh_for
             )));
         }
         if self.stale == StaleMode::WhileRevalidate && self.stale_for.is_none() {

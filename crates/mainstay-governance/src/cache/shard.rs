@@ -119,8 +119,8 @@ enum Storing<K, V> {
 
 impl<S: CacheSource> Lifecycle for CacheShardActor<S> {
     async fn activate(&mut self) -> Result<()> {
-        let settings = &self.provision.settings;
-        settings.check(S::SHARDS)?;
+        self.provision.configure(self.ctx.services())?;
+        let settings = self.provision.settings();
         let share = |all: usize| (all / S::SHARDS.max(1) as usize).max(1);
         self.entries = Entries::new(share(settings.entries_max), share(settings.bytes_max));
         let tick = settings.refresh_ahead.unwrap_or(settings.fresh_for) / 2;
@@ -135,7 +135,7 @@ impl<S: CacheSource> Lifecycle for CacheShardActor<S> {
 impl<S: CacheSource> Caching<S> for CacheShardActor<S> {
     async fn get(&mut self, key: S::Key) -> Result<Deferred<Option<S::Value>>> {
         let (answer, responder) = deferred();
-        let CacheSettings { stale, stale_for, .. } = self.provision.settings;
+        let CacheSettings { stale, stale_for, .. } = *self.provision.settings();
         match self.known(&key) {
             Found::Fresh(value) => {
                 self.metrics.hits.increment(1);
@@ -160,7 +160,7 @@ impl<S: CacheSource> Caching<S> for CacheShardActor<S> {
 
     async fn put(&mut self, key: S::Key, value: Option<S::Value>) -> Result<Deferred<()>> {
         let (answer, responder) = deferred();
-        let settings = &self.provision.settings;
+        let settings = self.provision.settings();
         let buffered_max = settings.buffered_max / S::SHARDS.max(1) as usize;
         match settings.writes {
             WriteMode::Behind { flush_after } => {

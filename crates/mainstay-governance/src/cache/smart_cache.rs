@@ -82,7 +82,7 @@ impl<S: CacheSource> SmartCache<S> {
     /// Those of a call.
     pub async fn preload(&self, keys: impl IntoIterator<Item = S::Key>) -> Result<Preloaded> {
         let mut keys = keys.into_iter();
-        let (mut outcome, mut room) = (Preloaded::default(), self.provision.settings.entries_max);
+        let (mut outcome, mut room) = (Preloaded::default(), self.provision.settings().entries_max);
         loop {
             let mut by_shard: BTreeMap<usize, Vec<S::Key>> = BTreeMap::new();
             let taken = room.min(PRELOADED_TOGETHER_MAX);

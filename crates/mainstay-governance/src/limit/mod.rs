@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use mainstay::prelude::*;
-//! use mainstay_governance::limit::{self, ConcurrencyLimiter, RateLimit, RateLimiter};
+//! use mainstay::governance::limit::{self, ConcurrencyLimiter, RateLimit, RateLimiter};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<()> {
@@ -66,6 +66,8 @@ use std::time::Duration;
 use mainstay::node::NodeBuilder;
 use mainstay::{Error, Result};
 
+use crate::settings::LIMITS;
+
 pub use concurrency::{ConcurrencyLimiter, PERMITS_MAX, Permit};
 pub use rate::{RateLimit, RateLimiter};
 
@@ -110,9 +112,10 @@ impl Default for LimiterSettings {
     }
 }
 
-/// Lets a node serve the actors of limiters, of whatever name.
+/// Lets a node serve the actors of limiters, of whatever name. Operators can set how each is used in `[governance.limits.NAME]`.
 pub fn serve(builder: NodeBuilder) -> NodeBuilder {
     builder
+        .sections(LIMITS)
         .provide(concurrency::Limiters::default())
         .actor::<rate::RateLimitActor>()
         .actor::<concurrency::ConcurrencyLimitActor>()

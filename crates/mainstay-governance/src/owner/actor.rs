@@ -4,7 +4,9 @@ use tokio::time::Instant;
 
 use crate::owner::counter::Counter;
 use crate::owner::holding::Holding;
+use crate::owner::settings::owner_settings;
 use crate::owner::{Fence, Holder, Life, Opening, Owner, OwnerSettings, OwnerStatus, Resource};
+use crate::settings::OWNERS;
 
 /// The name of the timer that checks an open resource.
 const CHECK: &str = "check";
@@ -35,9 +37,16 @@ pub struct ResourceOwner<R: Resource> {
 }
 
 impl<R: Resource> ResourceOwner<R> {
-    /// Adds the owners of a kind of resource to a node, which provides it to them.
+    /// Adds the owners of a kind of resource to a node, which provides it to them. Operators can set how they behave in
+    /// `[governance.owners.NAME]`, by the name of the resource.
     pub fn serve(node: NodeBuilder, resource: R) -> NodeBuilder {
+        let node = resource.sections(node).section_named(OWNERS, R::NAME, resource.owner_settings());
         node.provide(resource).actor::<Self>()
+    }
+
+    /// The same for a resource that the node was given already, because it has other uses as well.
+    pub fn serve_provided(node: NodeBuilder) -> NodeBuilder {
+        node.sections(OWNERS).actor::<Self>()
     }
 
     fn key(&self) -> Result<String> {
@@ -112,8 +121,7 @@ impl<R: Resource> ResourceOwner<R> {
 
 impl<R: Resource> Lifecycle for ResourceOwner<R> {
     async fn activate(&mut self) -> Result<()> {
-        self.settings = self.resource.owner_settings();
-        self.settings.check()?;
+        self.settings = owner_settings(&*self.resource, self.ctx.services())?;
         self.holding.recall(Opening::new(self.key()?, *self.fence));
         self.plan_to_stay()?;
         let is_saved = self.fence.next()?;

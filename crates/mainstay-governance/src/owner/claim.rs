@@ -10,7 +10,7 @@ use crate::owner::{Fence, Holder, Life};
 ///
 /// ```
 /// use mainstay::prelude::*;
-/// use mainstay_governance::owner::{Claim, Fence, Opening};
+/// use mainstay::governance::owner::{Claim, Fence, Opening};
 ///
 /// let mut last: Option<Claim> = None; // kept by the resource, next to what it guards
 /// let first = Opening::new("journal", Fence::new(1)).claim();

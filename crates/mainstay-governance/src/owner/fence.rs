@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use mainstay::prelude::*;
-/// use mainstay_governance::owner::Fence;
+/// use mainstay::governance::owner::Fence;
 ///
 /// let mut highest = Fence::NONE; // kept by the resource, next to what it guards
 /// Fence::new(1).raise(&mut highest)?; // at an opening

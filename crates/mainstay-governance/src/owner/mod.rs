@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use mainstay::prelude::*;
-//! use mainstay_governance::owner::{Opening, OwnerRef, Resource, ResourceOwner};
+//! use mainstay::governance::owner::{Opening, OwnerRef, Resource, ResourceOwner};
 //!
 //! /// A journal of lines, which here is only memory.
 //! struct Journal;
@@ -110,4 +110,5 @@ pub use life::Life;
 pub use opening::Opening;
 pub use resource::{Reset, Resource};
 pub use settings::OwnerSettings;
+pub(crate) use settings::owner_settings;
 pub use status::{OwnerState, OwnerStatus};

@@ -1,5 +1,6 @@
 use std::future::{Future, ready};
 
+use mainstay::node::{NodeBuilder, Settings};
 use mainstay::{Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -89,12 +90,27 @@ pub trait Resource: Send + Sync + Sized + 'static {
         matches!(error.kind(), Retry | Timeout | NotPrimary { .. } | OutcomeUnknown | Corrupt | Fatal)
     }
 
-    /// How its owners behave.
+    /// Gives the node [sections](mainstay::node::settings::Section) of settings of its own, where it is served. Those of owners
+    /// and pools are there already.
+    fn sections(&self, node: NodeBuilder) -> NodeBuilder {
+        node
+    }
+
+    /// Takes what operators have set in its own sections: before anything is opened, once for each owner that becomes active.
+    ///
+    /// # Errors
+    /// What keeps it from being used like this.
+    fn configure(&self, settings: &Settings) -> Result<()> {
+        let _ = settings;
+        Ok(())
+    }
+
+    /// How its owners behave, unless operators have set it otherwise.
     fn owner_settings(&self) -> OwnerSettings {
         OwnerSettings::default()
     }
 
-    /// How a pool of it behaves.
+    /// How a pool of it behaves, unless operators have set it otherwise.
     fn pool_settings(&self) -> PoolSettings {
         PoolSettings::default()
     }

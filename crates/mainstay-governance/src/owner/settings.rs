@@ -1,8 +1,10 @@
 use std::time::Duration;
 
+use mainstay::service::Services;
 use mainstay::{Error, Result};
 
-use crate::owner::Backoff;
+use crate::owner::{Backoff, Resource};
+use crate::settings::{OWNERS, in_force};
 
 /// How the owner of a resource behaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,17 @@ pub struct OwnerSettings {
     /// itself that often, which is to be more often than the `idle_timeout` of actors. `None` lets an idle owner leave memory
     /// and close it.
     pub stay_open: Option<Duration>,
+}
+
+/// How the owners of a resource behave on a node, which tells the resource what else operators have set of it.
+///
+/// # Errors
+/// `Invalid` if an owner cannot behave like this.
+pub(crate) fn owner_settings<R: Resource>(resource: &R, services: &Services) -> Result<OwnerSettings> {
+    resource.configure(&*services.provided()?)?;
+    let settings = in_force(services, OWNERS, R::NAME, resource.owner_settings())?;
+    settings.check()?;
+    Ok(settings)
 }
 
 impl Default for OwnerSettings {
@@ -56,7 +69,7 @@ impl OwnerSettings {
         if let Some((name, _)) = durations.iter().find(|(_, length)| length.is_some_and(|length| length.is_zero())) {
             return Err(Error::invalid(format!("{name} of an owner is zero: give it at least a millisecond")));
         }
-        self.backoff.check("backoff of an owner")
+        self.backoff.check("backoff")
     }
 }
 
@@ -71,6 +84,6 @@ mod tests {
         assert!(settings.check().unwrap_err().to_string().starts_with("check_interval of an owner is zero"));
         let backoff = Backoff { first: Duration::ZERO, ..Backoff::default() };
         let settings = OwnerSettings { backoff, ..OwnerSettings::default() };
-        assert!(settings.check().unwrap_err().to_string().starts_with("backoff of an owner"));
+        assert!(settings.check().unwrap_err().to_string().starts_with("backoff.first is"));
     }
 }

@@ -35,7 +35,7 @@ impl BreakerSettings {
                 return Err(Error::invalid(format!("{name} of a breaker is 0: use at least 1")));
             }
         }
-        self.open_time.check("open_time of a breaker")
+        self.open_time.check("breaker.open_time")
     }
 }
 

@@ -12,6 +12,7 @@ use crate::pool::interface::{Admission, Coordinator, CoordinatorStatus, Grant, M
 use crate::pool::leases::{Leases, Revocation, Work};
 use crate::pool::names::Names;
 use crate::pool::settings::check_size;
+use crate::pool::settings::pool_settings;
 use crate::pool::{Coordination, DRAIN_TIME_MAX, PoolSettings, Priority};
 
 /// The name of the timer that ends leases.
@@ -281,8 +282,7 @@ async fn revoke<R: Resource>(member: MemberRef<R>, revocation: Revocation) -> (u
 impl<R: Resource> Lifecycle for PoolCoordinator<R> {
     async fn activate(&mut self) -> Result<()> {
         self.key()?;
-        self.settings = self.resource.pool_settings();
-        self.settings.check()?;
+        self.settings = pool_settings(&*self.resource, self.ctx.services())?;
         if self.plan.version == 0 {
             let size = self.settings.initial_size;
             *self.plan = Plan { version: 1, size, open_below: size, told: 1, tokens: 0, has_leases: false };

@@ -6,10 +6,12 @@ use tokio::time::Instant;
 use crate::metric::MemberMetrics;
 use crate::owner::counter::Counter;
 use crate::owner::holding::Holding;
+use crate::owner::owner_settings;
 use crate::owner::{Fence, Holder, Life, Opening, OwnerSettings, Resource};
 use crate::pool::breaker::Breaker;
 use crate::pool::interface::{Admission, CoordinatorRef, Member, Ran, Refusal, Ticket};
 use crate::pool::names::Names;
+use crate::pool::settings::pool_settings;
 use crate::pool::{Coordination, MemberStatus};
 
 /// The name of the timer that checks an open resource.
@@ -244,10 +246,8 @@ impl<R: Resource> PoolMember<R> {
 
 impl<R: Resource> Lifecycle for PoolMember<R> {
     async fn activate(&mut self) -> Result<()> {
-        let pool = self.resource.pool_settings();
-        self.settings = self.resource.owner_settings();
-        self.settings.check()?;
-        pool.check()?;
+        let pool = pool_settings(&*self.resource, self.ctx.services())?;
+        self.settings = owner_settings(&*self.resource, self.ctx.services())?;
         self.breaker = Breaker::new(pool.breaker);
         let place = self.find_place(pool.coordination)?;
         self.holding.recall(Opening::of_member(&place.pool, place.index, *self.fence));

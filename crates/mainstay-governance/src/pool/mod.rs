@@ -6,8 +6,8 @@
 //!
 //! ```
 //! use mainstay::prelude::*;
-//! use mainstay_governance::owner::{Opening, Resource};
-//! use mainstay_governance::pool::{PoolSettings, ResourcePool};
+//! use mainstay::governance::owner::{Opening, Resource};
+//! use mainstay::governance::pool::{PoolSettings, ResourcePool};
 //!
 //! struct Database;
 //!
@@ -64,8 +64,8 @@
 //!
 //! ```
 //! # use mainstay::prelude::*;
-//! # use mainstay_governance::owner::{Opening, Resource};
-//! # use mainstay_governance::pool::{Coordination, PoolSettings, Priority, ResourcePool};
+//! # use mainstay::governance::owner::{Opening, Resource};
+//! # use mainstay::governance::pool::{Coordination, PoolSettings, Priority, ResourcePool};
 //! # struct Database;
 //! # impl Resource for Database {
 //! #     const NAME: &'static str = "database";

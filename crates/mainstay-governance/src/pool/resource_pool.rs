@@ -19,6 +19,7 @@ use crate::pool::roster::{AllRest, Roster, Seat, Wanted};
 use crate::pool::{
     Coordination, DRAIN_TIME_MAX, Lease, MemberReport, Pick, PoolCoordinator, PoolMember, PoolStatus, Priority, Reach,
 };
+use crate::settings::{OWNERS, POOLS};
 use crate::unserved::unserved;
 
 /// How long to wait before something is tried again that could not be done in passing.
@@ -72,13 +73,18 @@ impl<R: Resource> fmt::Debug for ResourcePool<R> {
 
 impl<R: Resource> ResourcePool<R> {
     /// Adds pools of a kind of resource to a node, which provides it to them.
+    ///
+    /// Operators can set how the pool behaves in `[governance.pools.NAME]`, and how its members do in `[governance.owners.NAME]`, by
+    /// the name of the resource.
     pub fn serve(node: NodeBuilder, resource: R) -> NodeBuilder {
-        Self::serve_provided(node.provide(resource))
+        let node = resource.sections(node).section_named(OWNERS, R::NAME, resource.owner_settings());
+        let node = node.section_named(POOLS, R::NAME, resource.pool_settings()).provide(resource);
+        node.actor::<PoolCoordinator<R>>().actor::<PoolMember<R>>()
     }
 
     /// The same for a resource that the node was given already, because it also has other owners.
     pub fn serve_provided(node: NodeBuilder) -> NodeBuilder {
-        node.actor::<PoolCoordinator<R>>().actor::<PoolMember<R>>()
+        node.sections(OWNERS).sections(POOLS).actor::<PoolCoordinator<R>>().actor::<PoolMember<R>>()
     }
 
     /// A handle to the pool of a key. A pool is made by its first use, with the size of

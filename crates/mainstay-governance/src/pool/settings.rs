@@ -1,9 +1,12 @@
 use std::time::Duration;
 
+use mainstay::service::Services;
 use mainstay::{Error, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::owner::Resource;
 use crate::pool::{BreakerSettings, Pick};
+use crate::settings::{POOLS, in_force};
 
 /// How many members a pool may have at most. Every handle to it has a place for each.
 pub const MEMBERS_MAX: u32 = 1024;
@@ -56,6 +59,16 @@ pub struct LeaseSettings {
     pub waiting_max: usize,
     /// Whoever waits gains a level of priority each time this passes, so that nobody waits for ever.
     pub ageing: Duration,
+}
+
+/// How a pool of a resource behaves on a node.
+///
+/// # Errors
+/// `Invalid` if a pool cannot behave like this.
+pub(super) fn pool_settings<R: Resource>(resource: &R, services: &Services) -> Result<PoolSettings> {
+    let settings = in_force(services, POOLS, R::NAME, resource.pool_settings())?;
+    settings.check()?;
+    Ok(settings)
 }
 
 impl Default for PoolSettings {

@@ -7,7 +7,7 @@
 //! use std::time::Duration;
 //!
 //! use mainstay::prelude::*;
-//! use mainstay_governance::resolve::{self, PhysicalResource, Policy, Resolver, ResolverSettings};
+//! use mainstay::governance::resolve::{self, PhysicalResource, Policy, Resolver, ResolverSettings};
 //!
 //! # #[tokio::main]
 //! # async fn main() -> Result<()> {
@@ -102,6 +102,8 @@ mod view;
 use mainstay::node::NodeBuilder;
 use mainstay::service::Services;
 
+use crate::settings::RESOLVERS;
+
 pub use chart::{ENTITY_MOVES_KEPT, PARTITIONS_MAX, RESOURCES_MAX};
 pub use entity::{ENTITY_BYTES_MAX, Entity};
 pub use guard::Guard;
@@ -124,7 +126,8 @@ pub fn serve(node: NodeBuilder) -> NodeBuilder {
 
 /// As [`serve`], for a node that can copy sources.
 pub fn serve_with(node: NodeBuilder, sources: Sources) -> NodeBuilder {
-    node.actor::<map::ResolverMapActor>()
+    node.sections(RESOLVERS)
+        .actor::<map::ResolverMapActor>()
         .actor::<shard::ResolverShardActor>()
         .provide(resolvers::Resolvers::default())
         .provide(sources)

@@ -11,7 +11,7 @@ pub const PARTITIONS_PER_RESOURCE_DEFAULT: u32 = 16;
 /// opened and used is said by an [`owner::Resource`](crate::owner::Resource), whose key may be this name.
 ///
 /// ```
-/// use mainstay_governance::resolve::PhysicalResource;
+/// use mainstay::governance::resolve::PhysicalResource;
 ///
 /// let resource = PhysicalResource::new("db1").in_region("eu").at("postgres://db1.example/users");
 /// assert_eq!(resource.region.as_deref(), Some("eu"));

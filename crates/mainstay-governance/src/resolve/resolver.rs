@@ -21,6 +21,7 @@ use super::source::SourceStatus;
 use super::view::View;
 use crate::metric::ResolverMetrics;
 use crate::reach::Reach;
+use crate::settings::{RESOLVERS, in_force};
 use crate::unserved::unserved;
 
 mod forgetting;
@@ -56,6 +57,8 @@ impl Resolver {
     /// Opens the resolver of a name, which is made if there is none. The node must serve the resolver's actors: see
     /// [`serve`](super::serve).
     ///
+    /// Operators can set how it is used from here in `[governance.resolvers.NAME]`.
+    ///
     /// Opened from a [node](mainstay::Node) it is a holder of its own, until its last clone is dropped. Opened from the context
     /// of an actor, a service or a worker it is shared by all of that node who open it with the same settings, however many
     /// they are, and is a holder for as long as the node runs.
@@ -65,6 +68,7 @@ impl Resolver {
     /// `NotFound` if its actors are not served; `Overloaded` above [`HOLDERS_MAX`](super::HOLDERS_MAX); those of a call.
     pub async fn open(from: &impl Reach, name: &str, settings: ResolverSettings) -> Result<Self> {
         let services = from.services();
+        let settings = in_force(services, RESOLVERS, name, settings)?;
         match services.provided::<Resolvers>() {
             Ok(resolvers) if from.is_inside() => resolvers.open(services, name, settings).await,
             _ => Self::open_own(services, name, settings).await,

@@ -32,7 +32,7 @@ impl ResolverSettings {
     /// How long a lease may be.
     pub const LEASES: RangeInclusive<Duration> = Duration::from_millis(50)..=Duration::from_secs(60);
 
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         if !Self::SHARDS.contains(&self.shards) {
             return Err(Error::invalid(format!("shards is {}: use 1 to {}", self.shards, Self::SHARDS.end())));
         }

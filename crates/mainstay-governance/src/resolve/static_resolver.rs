@@ -12,7 +12,7 @@ use super::physical_resource::PhysicalResource;
 /// can be moved: other resources, or another order of them, are other answers. A [`Resolver`](super::Resolver) can.
 ///
 /// ```
-/// use mainstay_governance::resolve::{PhysicalResource, StaticResolver};
+/// use mainstay::governance::resolve::{PhysicalResource, StaticResolver};
 ///
 /// let resolver = StaticResolver::new([
 ///     PhysicalResource::new("eu-1").in_region("eu"),

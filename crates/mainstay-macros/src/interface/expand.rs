@@ -137,11 +137,11 @@ impl Interface {
 
     fn expand_hosted_by(&self, is_shared: bool, condition: &TokenStream) -> TokenStream {
         let (name, proxy, generics) = (&self.name, self.proxy(), &self.generics);
-        let (object, host) = (hidden("Object"), hidden("Host"));
+        let (object, host) = (hidden("Object"), hidden("ObjectHost"));
         let turns = self.methods.iter().filter(|method| !(is_shared && method.is_exclusive));
         let turns = turns.map(|method| method.expand_turn(generics));
         let (impl_generics, arguments, bounds) = generics.split_for_impl();
-        let bound = if is_shared { quote!(Host) } else { quote!(ExclusiveHost) };
+        let bound = if is_shared { quote!(ObjectHost) } else { quote!(ExclusiveHost) };
         let shared = is_shared.then(|| {
             quote! {
                 #condition
@@ -243,7 +243,7 @@ impl Method {
                 arguments: #record #arguments,
                 call: ::mainstay::__private::Call,
                 cx: &mut ::core::task::Context<'_>,
-            ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::Outcome>::Reply, #record #arguments>;
+            ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::MethodResult>::Reply, #record #arguments>;
         }
     }
 
@@ -252,7 +252,7 @@ impl Method {
             (&self.name, self.record(), &self.output, generics.split_for_impl());
         let turn = match self.is_exclusive {
             true => quote!(ExclusiveHost::exclusive),
-            false => quote!(Host::shared),
+            false => quote!(ObjectHost::shared),
         };
         let conditions = self.conditions();
         quote! {
@@ -262,7 +262,7 @@ impl Method {
                 arguments: #record #arguments,
                 call: ::mainstay::__private::Call,
                 cx: &mut ::core::task::Context<'_>,
-            ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::Outcome>::Reply, #record #arguments> {
+            ) -> ::mainstay::__private::Start<<#output as ::mainstay::__private::MethodResult>::Reply, #record #arguments> {
                 ::mainstay::__private::#turn::<#output, #record #arguments>(self, arguments, call, cx)
             }
         }
@@ -272,7 +272,7 @@ impl Method {
     fn reply(&self) -> TokenStream {
         let output = &self.output;
         match later(output) {
-            true => quote!(<#output as ::mainstay::__private::Outcome>::Reply),
+            true => quote!(<#output as ::mainstay::__private::MethodResult>::Reply),
             false => quote!(#output),
         }
     }

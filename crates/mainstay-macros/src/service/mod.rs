@@ -50,12 +50,12 @@ pub(crate) fn expand(item: &DeriveInput) -> syn::Result<TokenStream> {
                 #partitioning
             }
 
-            fn interfaces(interfaces: &mut ::mainstay::__private::Interfaces<::mainstay::__private::Served<Self>>) {
+            fn interfaces(interfaces: &mut ::mainstay::__private::Interfaces<::mainstay::__private::ServiceHost<Self>>) {
                 let _ = &interfaces;
                 #(#interfaces)*
             }
 
-            async fn open(opening: &mut ::mainstay::__private::Opening<'_>) -> ::mainstay::Result<Self> {
+            async fn open(opening: &mut ::mainstay::__private::ServiceOpening<'_>) -> ::mainstay::Result<Self> {
                 let _ = &opening;
                 #before
                 ::core::result::Result::Ok(Self { #(#opened),* })

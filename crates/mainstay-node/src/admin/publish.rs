@@ -4,7 +4,7 @@ use std::sync::Weak;
 use mainstay_core::SetId;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::timings::Timings;
-use mainstay_replica::{Host, LogActivity, SetActivity};
+use mainstay_replica::{LogActivity, NodeReplicas, SetActivity};
 use mainstay_runtime::metric;
 use parking_lot::Mutex;
 
@@ -30,9 +30,9 @@ struct Last {
 
 impl Publisher {
     /// Hands over what has come since the last time.
-    pub(crate) fn publish(&self, host: &Host) {
+    pub(crate) fn publish(&self, replicas: &NodeReplicas) {
         let mut last = self.last.lock();
-        for (set, now) in host.activity() {
+        for (set, now) in replicas.activity() {
             // Most sets of an idle node; the first time counts, so that every series is there from the start.
             if last.sets.get(&set) == Some(&now) {
                 continue;
@@ -40,8 +40,8 @@ impl Publisher {
             publish_set(set, &now, &last.sets.remove(&set).unwrap_or_default());
             last.sets.insert(set, now);
         }
-        let health = host.health();
-        for replica in host.replicas() {
+        let health = replicas.health();
+        for replica in replicas.replicas() {
             let set = replica.identity().set;
             let has_stopped = health.stopped.iter().any(|(stopped, _)| *stopped == set);
             metrics::gauge!(metric::REPLICA_STOPPED, "set" => set.to_string()).set(f64::from(u8::from(has_stopped)));
@@ -51,7 +51,7 @@ impl Publisher {
         if let Some(free) = health.free_bytes {
             metrics::gauge!(metric::LOG_FREE_BYTES).set(free as f64);
         }
-        let log = host.log_activity();
+        let log = replicas.log_activity();
         metrics::counter!(metric::LOG_BYTES).increment(log.bytes.saturating_sub(last.log.bytes));
         metrics::counter!(metric::LOG_FLUSHES).increment(log.flushes.saturating_sub(last.log.flushes));
         record(&metrics::histogram!(metric::LOG_FLUSH), &log.timings, &last.log.timings);

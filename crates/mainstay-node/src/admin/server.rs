@@ -12,6 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
 use super::page::answer;
+use crate::driver::with_driver;
 use crate::node::Inner;
 
 /// How many connections are served at a time. Those beyond wait unaccepted; a scraper and a few people need a handful.
@@ -42,7 +43,8 @@ pub(crate) struct Admin {
 /// # Errors
 /// `Conflict` if another process has it, `Invalid` if this machine does not.
 pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| {
+    let bound = with_driver("the admin address needs sockets", "enable_io", TcpListener::bind(address)).await?;
+    bound.map_err(|error| {
         let kind = match error.kind() {
             std::io::ErrorKind::AddrInUse => ErrorKind::Conflict,
             _ => ErrorKind::Invalid,

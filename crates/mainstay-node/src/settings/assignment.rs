@@ -2,6 +2,7 @@ use super::actor_keys::ACTOR_KEYS;
 use super::form::Raw;
 use super::origin::Origin;
 use super::placement::PLACEMENT_KEYS;
+use super::section::Place;
 use super::state_keys::STATE_KEYS;
 
 /// The section for all services and actor types.
@@ -18,6 +19,8 @@ pub(crate) enum Scope {
     Defaults,
     /// The service or actor type of this name.
     Service(String),
+    /// A section of a library or of the application.
+    Section(Place),
 }
 
 impl Scope {
@@ -27,13 +30,18 @@ impl Scope {
             Self::Node => key.to_owned(),
             Self::Defaults => format!("{DEFAULTS}.{key}"),
             Self::Service(name) => format!("{SERVICES}.{name}.{key}"),
+            Self::Section(place) => place.full(key),
         }
     }
 }
 
+/// Whether a name needs no quotes in the file.
+pub(crate) fn is_bare(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter))
+}
+
 /// A key as the file has it: the name of a service with a dot in it needs quotes there.
 pub(crate) fn file_key(key: &str) -> String {
-    let is_bare = |name: &str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
     match split(key) {
         (Scope::Service(name), rest) if !is_bare(&name) => {
             format!("{SERVICES}.{}.{rest}", serde_json::Value::String(name))

@@ -2,17 +2,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mainstay_core::partitioning::Partitioning;
 use mainstay_core::{Level, Result};
-use mainstay_replica::HostOptions;
+use mainstay_replica::NodeReplicasOptions;
 use mainstay_runtime::{ActorSettings, StateOptions};
 
 use super::assignment::{Scope, file_key};
 use super::node_keys::NodeDraft;
 use super::origin::Origin;
 use super::placement::{PARTITIONS, PERSISTENCE, REPLICAS_MIN, REPLICAS_ON_ONE_NODE, REPLICAS_TARGET, Replicas};
-use super::resolve::{Knowledge, Surroundings};
+use super::section::{Section, Wishes};
 use super::value::Value;
 use crate::registry::RecordedService;
 
@@ -25,6 +26,8 @@ pub struct Settings {
     pub(super) file: Option<PathBuf>,
     pub(super) remarks: Vec<String>,
     pub(super) contradicts_records: bool,
+    /// What was said about sections of libraries and of the application.
+    pub(super) wishes: Arc<Wishes>,
 }
 
 /// One effective value.
@@ -65,15 +68,6 @@ pub struct ServiceSettings {
 }
 
 impl Settings {
-    /// The settings that a node would find here, as far as they can be known without its types: those of services are shown
-    /// as the file has them. For tools beside an application.
-    ///
-    /// # Errors
-    /// As [`NodeBuilder::settings`](crate::NodeBuilder::settings).
-    pub fn without_types(config_file: Option<PathBuf>) -> Result<Self> {
-        Surroundings::look(config_file, false)?.resolve(Knowledge::Nothing, Vec::new())
-    }
-
     /// The same with another data folder, which somebody named on the command line.
     #[must_use]
     pub fn with_data_dir(mut self, folder: PathBuf) -> Self {
@@ -126,8 +120,8 @@ impl Settings {
     }
 
     /// How log, stores and replicas behave.
-    pub fn host_options(&self) -> &HostOptions {
-        &self.node.host
+    pub fn host_options(&self) -> &NodeReplicasOptions {
+        &self.node.replicas
     }
 
     /// The settings of a service or actor type.
@@ -135,7 +129,33 @@ impl Settings {
         self.services.get(name)
     }
 
-    /// Every effective value: those of the node, the defaults of actors and services, then each service.
+    /// The effective values of a [section](Section) of a library or of the application: what the code says, and over it what file,
+    /// environment and builder say. Objects within the node find the settings by `ctx.provided::<Settings>()`.
+    ///
+    /// # Errors
+    /// `Invalid` if what was said does not go together with what the code says, with its place. If the node was given the
+    /// section with the same values ([`NodeBuilder::section`](crate::NodeBuilder::section)), it has been checked at the start.
+    pub fn section<T>(&self, section: Section<T>, code: T) -> Result<T> {
+        self.effective(&section, None, code)
+    }
+
+    /// The same of a section with a name: `[shop.shelves.NAME]`.
+    ///
+    /// # Errors
+    /// As [`section`](Settings::section).
+    pub fn section_named<T>(&self, section: Section<T>, name: &str, code: T) -> Result<T> {
+        self.effective(&section, Some(name), code)
+    }
+
+    fn effective<T>(&self, section: &Section<T>, name: Option<&str>, code: T) -> Result<T> {
+        match self.wishes.get(section.path) {
+            None => Ok(code),
+            Some(wishes) => section.effective(name, code, wishes),
+        }
+    }
+
+    /// Every effective value: those of the node, the defaults of actors and services, each service, then sections of libraries
+    /// and of the application.
     pub fn entries(&self) -> &[Setting] {
         &self.entries
     }

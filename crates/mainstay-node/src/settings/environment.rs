@@ -22,9 +22,8 @@ pub const CONFIG_VARIABLE: &str = "MAINSTAY_CONFIG";
 pub(crate) struct Environment {
     pub(crate) config: Option<PathBuf>,
     pub(crate) assignments: Vec<Assignment>,
-    /// Remarks about variables that mean nothing. They refuse nothing, because not all of them are written by people:
-    /// orchestrators add variables with the names of services to every process, and one may be called mainstay.
-    pub(crate) remarks: Vec<String>,
+    /// Variables that mean nothing to the node. They may be of a section, and otherwise are remarked.
+    pub(crate) others: Vec<(String, Raw)>,
 }
 
 impl Environment {
@@ -40,23 +39,30 @@ impl Environment {
         for (name, value) in ours {
             if name == CONFIG_VARIABLE {
                 environment.config = Some(value.into());
-            } else if let Some((_, scope, key)) = known.iter().find(|(variable, ..)| *variable == name) {
-                let raw = match value.into_string() {
-                    Ok(text) => Raw::Bare(text),
-                    Err(_) => Raw::Other("text that is not Unicode"),
-                };
+                continue;
+            }
+            let raw = match value.into_string() {
+                Ok(text) => Raw::Bare(text),
+                Err(_) => Raw::Other("text that is not Unicode"),
+            };
+            if let Some((_, scope, key)) = known.iter().find(|(variable, ..)| *variable == name) {
                 let origin = Origin::Environment(name);
                 environment.assignments.push(Assignment { scope: scope.clone(), key: (*key).to_owned(), raw, origin });
             } else {
-                let meant = nearest(&name, known.iter().map(|(variable, ..)| variable.as_str()));
-                let meant = meant.map_or(String::new(), |meant| format!(": was {meant} meant?"));
-                environment
-                    .remarks
-                    .push(format!("environment variable {name} is not a setting and has no effect{meant}"));
+                environment.others.push((name, raw));
             }
         }
         environment
     }
+}
+
+/// A remark about a variable that means nothing. It refuses nothing, because not all of them are written by people:
+/// orchestrators add variables with the names of services to every process, and one may be called mainstay.
+pub(crate) fn remark(variable: &str, of_sections: impl Iterator<Item = String>) -> String {
+    let known: Vec<_> = known().map(|(variable, ..)| variable).chain(of_sections).collect();
+    let meant = nearest(variable, known.iter().map(String::as_str));
+    let meant = meant.map_or(String::new(), |meant| format!(": was {meant} meant?"));
+    format!("environment variable {variable} is not a setting and has no effect{meant}")
 }
 
 /// The variables that mean something, with their keys.
@@ -69,5 +75,12 @@ fn known() -> impl Iterator<Item = (String, Scope, &'static str)> {
 }
 
 fn variable(scope: &Scope, key: &str) -> String {
-    format!("{VARIABLE_PREFIX}{}", scope.full(key).to_uppercase().replace('.', "_"))
+    variable_of(&scope.full(key))
+}
+
+/// The variable for a key with its section in front. What cannot be in one is an underscore.
+pub(crate) fn variable_of(key: &str) -> String {
+    let letters = key.to_uppercase();
+    let letters = letters.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '_' });
+    format!("{VARIABLE_PREFIX}{}", letters.collect::<String>())
 }

@@ -142,6 +142,7 @@ fn raw(value: &DeValue<'_>) -> Raw {
             Ok(number) => Raw::Integer(number),
             Err(_) => Raw::Other("integer"),
         },
+        DeValue::Boolean(flag) => Raw::Flag(*flag),
         other => Raw::Other(other.type_str()),
     }
 }

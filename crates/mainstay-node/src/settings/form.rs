@@ -14,6 +14,8 @@ pub(crate) enum Raw {
     Text(String),
     /// A whole number of the file.
     Integer(i128),
+    /// True or false, in the file.
+    Flag(bool),
     /// Anything else of the file, by the name of its type.
     Other(&'static str),
     /// The text of a variable or of a builder call, where quotes are not needed.
@@ -24,7 +26,15 @@ impl Raw {
     fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) | Self::Bare(text) => Some(text),
-            Self::Integer(_) | Self::Other(_) => None,
+            Self::Integer(_) | Self::Flag(_) | Self::Other(_) => None,
+        }
+    }
+
+    fn flag(&self) -> Option<bool> {
+        match self {
+            Self::Flag(flag) => Some(*flag),
+            Self::Bare(text) => text.trim().parse().ok(),
+            Self::Text(_) | Self::Integer(_) | Self::Other(_) => None,
         }
     }
 
@@ -32,7 +42,7 @@ impl Raw {
         match self {
             Self::Integer(number) => Some(*number),
             Self::Bare(text) => text.trim().parse().ok(),
-            Self::Text(_) | Self::Other(_) => None,
+            Self::Text(_) | Self::Flag(_) | Self::Other(_) => None,
         }
     }
 
@@ -41,6 +51,7 @@ impl Raw {
         match self {
             Self::Text(text) | Self::Bare(text) => format!("{text:?}"),
             Self::Integer(number) => number.to_string(),
+            Self::Flag(flag) => flag.to_string(),
             Self::Other(kind) => format!("of the type {kind}"),
         }
     }
@@ -48,17 +59,29 @@ impl Raw {
 
 /// What a setting may be.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Form {
+#[non_exhaustive]
+pub enum Form {
+    /// A whole number.
     Count(RangeInclusive<u64>),
-    /// A number, or none.
+    /// A whole number, or none.
     Limit(RangeInclusive<u64>),
+    /// A size in bytes.
     Bytes(RangeInclusive<u64>),
-    /// A size, or none.
+    /// A size in bytes, or none.
     BytesLimit(RangeInclusive<u64>),
+    /// A length of time.
     Duration(RangeInclusive<Duration>),
+    /// A length of time, or none.
+    DurationLimit(RangeInclusive<Duration>),
+    /// True or false.
+    Flag,
+    /// A text that is not empty.
+    Text,
+    /// A file or folder.
     Path,
     /// Where to listen, or none.
     Address,
+    /// How state is kept.
     Level,
 }
 
@@ -68,7 +91,9 @@ impl Form {
         let is_none = raw.text().is_some_and(|text| text.trim() == "none");
         match self {
             Self::Count(range) => count(raw, range).map(Value::Count),
-            Self::Limit(_) | Self::BytesLimit(_) | Self::Address if is_none => Some(Value::None),
+            Self::Limit(_) | Self::BytesLimit(_) | Self::DurationLimit(_) | Self::Address if is_none => {
+                Some(Value::None)
+            }
             Self::Limit(range) => count(raw, range).map(Value::Count),
             Self::Bytes(range) | Self::BytesLimit(range) => {
                 let bytes = match raw.integer() {
@@ -77,10 +102,12 @@ impl Form {
                 };
                 range.contains(&bytes).then_some(Value::Bytes(bytes))
             }
-            Self::Duration(range) => {
+            Self::Duration(range) | Self::DurationLimit(range) => {
                 let duration = text::duration(raw.text()?)?;
                 range.contains(&duration).then_some(Value::Duration(duration))
             }
+            Self::Flag => raw.flag().map(Value::Flag),
+            Self::Text => raw.text().filter(|text| !text.is_empty()).map(|text| Value::Text(text.to_owned())),
             Self::Path => raw.text().filter(|text| !text.is_empty()).map(|text| Value::Path(text.into())),
             Self::Address => address(raw).map(Value::Address),
             Self::Level => raw.text()?.trim().parse::<Level>().ok().map(Value::Level),
@@ -94,15 +121,19 @@ impl Form {
             let (low, high) = (text::bytes_text(*range.start()), text::bytes_text(*range.end()));
             format!("a size from \"{low}\" to \"{high}\", such as \"64MiB\"")
         };
+        let durations = |range: &RangeInclusive<Duration>| {
+            let (low, high) = (text::duration_text(*range.start()), text::duration_text(*range.end()));
+            format!("a duration with its unit from \"{low}\" to \"{high}\", such as \"60s\", \"5min\" or \"1h30m\"")
+        };
         match self {
             Self::Count(range) => counts(range),
             Self::Limit(range) => format!("{}, or \"none\"", counts(range)),
             Self::Bytes(range) => sizes(range),
             Self::BytesLimit(range) => format!("{}, or \"none\"", sizes(range)),
-            Self::Duration(range) => {
-                let (low, high) = (text::duration_text(*range.start()), text::duration_text(*range.end()));
-                format!("a duration with its unit from \"{low}\" to \"{high}\", such as \"60s\", \"5min\" or \"1h30m\"")
-            }
+            Self::Duration(range) => durations(range),
+            Self::DurationLimit(range) => format!("{}, or \"none\"", durations(range)),
+            Self::Flag => "true or false".to_owned(),
+            Self::Text => "a text".to_owned(),
             Self::Path => "a path".to_owned(),
             Self::Address => {
                 "a port such as 9090 for this machine alone, an address with a port such as \"0.0.0.0:9090\", or \"none\""

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use mainstay_core::NodeId;
 use mainstay_core::time::Duration;
-use mainstay_replica::HostOptions;
+use mainstay_replica::NodeReplicasOptions;
 
 use super::form::Form;
-use super::key::{Key, key};
+use super::key::Key;
 use super::value::Value;
+use crate::setting;
 
 /// Where a node keeps its data unless told otherwise: in the current folder.
 pub const DATA_DIR_DEFAULT: &str = "data";
@@ -32,12 +33,12 @@ const DISK: RangeInclusive<u64> = 1 << 20..=1 << 50;
 pub(crate) struct NodeDraft {
     pub(crate) data_dir: PathBuf,
     pub(crate) admin_address: Option<SocketAddr>,
-    pub(crate) host: HostOptions,
+    pub(crate) replicas: NodeReplicasOptions,
 }
 
 impl Default for NodeDraft {
     fn default() -> Self {
-        Self { data_dir: DATA_DIR_DEFAULT.into(), admin_address: None, host: HostOptions::new(NODE) }
+        Self { data_dir: DATA_DIR_DEFAULT.into(), admin_address: None, replicas: NodeReplicasOptions::new(NODE) }
     }
 }
 
@@ -64,22 +65,22 @@ pub(crate) const NODE_KEYS: &[Key<NodeDraft>] = &[
             _ => {}
         },
     },
-    key!("sets_per_level", Count(1..=1024) as u16, host.sets_per_level),
-    key!("log.segment_bytes", Bytes(SEGMENTS) as u64, host.log.segment_bytes),
-    key!("log.bytes_max", Bytes(DISK) as u64, host.log.log_bytes_max),
-    key!("log.reserve_bytes", Bytes(0..=1 << 50) as u64, host.log.reserve_bytes),
-    key!("log.queue_bytes_max", Bytes(MEMORY) as usize, host.log.queue_bytes_max),
-    key!("log.cache_bytes_max", Bytes(MEMORY) as usize, host.log.cache_bytes_max),
-    key!("store.cache_bytes_max", Bytes(MEMORY) as usize, host.store.cache_bytes_max),
-    key!("commit.bytes_max", Bytes(COMMITS) as usize, host.replica.commit.commit_bytes_max),
-    key!("commit.waiting_max", Count(1..=1 << 24) as usize, host.replica.commit.waiting_max),
-    key!("commit.waiting_bytes_max", Bytes(MEMORY) as usize, host.replica.commit.waiting_bytes_max),
-    key!("checkpoint.bytes", Bytes(DISK) as u64, host.replica.checkpoint.bytes),
-    key!(
+    setting!("sets_per_level", Count(1..=1024) as u16, replicas.sets_per_level),
+    setting!("log.segment_bytes", Bytes(SEGMENTS) as u64, replicas.log.segment_bytes),
+    setting!("log.bytes_max", Bytes(DISK) as u64, replicas.log.log_bytes_max),
+    setting!("log.reserve_bytes", Bytes(0..=1 << 50) as u64, replicas.log.reserve_bytes),
+    setting!("log.queue_bytes_max", Bytes(MEMORY) as usize, replicas.log.queue_bytes_max),
+    setting!("log.cache_bytes_max", Bytes(MEMORY) as usize, replicas.log.cache_bytes_max),
+    setting!("store.cache_bytes_max", Bytes(MEMORY) as usize, replicas.store.cache_bytes_max),
+    setting!("commit.bytes_max", Bytes(COMMITS) as usize, replicas.replica.commit.commit_bytes_max),
+    setting!("commit.waiting_max", Count(1..=1 << 24) as usize, replicas.replica.commit.waiting_max),
+    setting!("commit.waiting_bytes_max", Bytes(MEMORY) as usize, replicas.replica.commit.waiting_bytes_max),
+    setting!("checkpoint.bytes", Bytes(DISK) as u64, replicas.replica.checkpoint.bytes),
+    setting!(
         "checkpoint.interval",
         Duration(Duration::from_secs(1)..=Duration::from_secs(24 * 60 * 60)),
-        host.replica.checkpoint.interval
+        replicas.replica.checkpoint.interval
     ),
-    key!("checkpoint.unsaved_bytes_max", Bytes(DISK) as u64, host.replica.checkpoint.unsaved_bytes_max),
-    key!("checkpoint.log_keep_bytes", Bytes(0..=1 << 50) as u64, host.replica.checkpoint.log_keep_bytes),
+    setting!("checkpoint.unsaved_bytes_max", Bytes(DISK) as u64, replicas.replica.checkpoint.unsaved_bytes_max),
+    setting!("checkpoint.log_keep_bytes", Bytes(0..=1 << 50) as u64, replicas.replica.checkpoint.log_keep_bytes),
 ];

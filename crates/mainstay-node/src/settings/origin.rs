@@ -10,6 +10,8 @@ pub enum Origin {
     Default,
     /// The attribute of the type, in the code.
     Attribute,
+    /// The code that uses it, with which a [section](crate::settings::Section) was given to the node.
+    Code,
     /// The configuration file.
     File {
         /// The file, as it was given.
@@ -33,6 +35,7 @@ impl Origin {
         match self {
             Self::Default => "default",
             Self::Attribute => "attribute",
+            Self::Code => "code",
             Self::File { .. } => "file",
             Self::Environment(_) => "environment",
             Self::Builder => "builder",

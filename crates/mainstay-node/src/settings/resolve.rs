@@ -1,27 +1,31 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use mainstay_core::partitioning::Partitioning;
 use mainstay_core::{Level, Result};
 use mainstay_runtime::{ActorSettings, StateOptions};
 
 use super::actor_keys::ACTOR_KEYS;
-use super::assignment::{Assignment, SERVICES, Scope};
+use super::assignment::{Assignment, DEFAULTS, SERVICES, Scope};
 use super::effective::Settings;
-use super::environment::Environment;
+use super::environment::{Environment, remark};
 use super::file::ConfigFile;
+use super::form::Raw;
 use super::nearest::nearest;
 use super::node_keys::{NODE_KEYS, NodeDraft};
 use super::origin::Origin;
 use super::placement::{PARTITIONS, PERSISTENCE, REPLICAS_MIN, REPLICAS_TARGET};
 use super::problem::{Problem, refusal};
+use super::section::{Claim, Sections, Wishes};
 use super::state_keys::{STATE_KEYS, is_state_key};
 
 mod layered;
 mod service;
 
-use layered::Layered;
+pub(super) use layered::Layered;
+pub(super) use service::section_alone;
 use service::{ReplicaWishes, foreign_service, service};
 
 /// A service or actor type as its code declares it.
@@ -94,13 +98,26 @@ impl Surroundings {
     ///
     /// # Errors
     /// `Invalid` with everything that is wrong, each with its place.
-    pub(crate) fn resolve(self, knowledge: Knowledge, steps: Vec<Step>) -> Result<Settings> {
+    pub(crate) fn resolve(self, knowledge: Knowledge, sections: Sections, steps: Vec<Step>) -> Result<Settings> {
         let mut problems = Vec::new();
+        let mut remarks = Vec::new();
+        let mut wishes = Wishes::new();
         let mut assignments = match self.file.as_ref().map(ConfigFile::assignments).transpose() {
             Ok(assignments) => assignments.unwrap_or_default(),
             Err(problem) => return Err(refusal(&[problem])),
         };
         assignments.extend(self.environment.assignments);
+        for (variable, raw) in self.environment.others {
+            match sections.claim_variable(&variable) {
+                Some(_) => assignments.push(Assignment {
+                    scope: Scope::Node,
+                    key: variable.clone(),
+                    raw,
+                    origin: Origin::Environment(variable),
+                }),
+                None => remarks.push(remark(&variable, sections.variables())),
+            }
+        }
 
         let mut node = Layered::new(NODE_KEYS, NodeDraft::default());
         let mut actors = Layered::new(ACTOR_KEYS, ActorSettings::default());
@@ -109,7 +126,25 @@ impl Surroundings {
         let mut services: BTreeMap<String, Vec<Assignment>> = BTreeMap::new();
         let mut take = |assignment: Assignment, node: &mut Layered<NodeDraft>, actors: &mut Layered<ActorSettings>| {
             let taken = match &assignment.scope {
-                Scope::Node => node.assign(&assignment, &[super::assignment::DEFAULTS, SERVICES]),
+                Scope::Node => match whose(&assignment, node, &sections, &knowledge) {
+                    Whose::Node => {
+                        let tops = [&[DEFAULTS, SERVICES], sections.tops().as_slice()].concat();
+                        node.assign(&assignment, &tops)
+                    }
+                    Whose::Section(path) => {
+                        wishes.entry(path).or_default().push(assignment);
+                        Ok(())
+                    }
+                    Whose::Unknown(remark) => {
+                        if !remarks.contains(&remark) {
+                            remarks.push(remark);
+                        }
+                        Ok(())
+                    }
+                    Whose::Nobody(text) => Err(Problem { place: assignment.origin, text }),
+                },
+                // No place says so before it is known which sections there are.
+                Scope::Section(_) => Ok(()),
                 Scope::Defaults => default(&assignment, actors, &mut states, &mut replicas),
                 Scope::Service(name) => {
                     services.entry(name.clone()).or_default().push(assignment);
@@ -140,15 +175,15 @@ impl Surroundings {
         entries.extend(replicas.entries(&Scope::Defaults));
         let defaults = Defaults { actors, states, replicas };
         let mut effective = BTreeMap::new();
-        match knowledge {
+        match &knowledge {
             Knowledge::Types(types) => {
-                for declared in &types {
+                for declared in types {
                     let wishes = services.remove(&declared.name).unwrap_or_default();
                     let (settings, shown) = service(declared, &wishes, &defaults, &mut problems);
                     entries.extend(shown);
                     effective.insert(declared.name.clone(), settings);
                 }
-                problems.extend(strangers(&services, &types));
+                problems.extend(strangers(&services, types));
             }
             Knowledge::Nothing => {
                 for (name, wishes) in &services {
@@ -156,6 +191,7 @@ impl Surroundings {
                 }
             }
         }
+        entries.extend(sections.judge(&wishes, &mut problems)?);
         if !problems.is_empty() {
             return Err(refusal(&problems));
         }
@@ -164,10 +200,58 @@ impl Surroundings {
             services: effective,
             entries,
             file: self.file.map(|file| PathBuf::from(file.path())),
-            remarks: self.environment.remarks,
+            remarks,
+            wishes: Arc::new(wishes),
             contradicts_records: false,
         })
     }
+}
+
+/// Whose a key is that stands in no section of services.
+enum Whose {
+    Node,
+    /// Of the sections at this path.
+    Section(&'static str),
+    /// Perhaps of a section of the application, which is not known here.
+    Unknown(String),
+    /// Nobody's, for this reason.
+    Nobody(String),
+}
+
+fn whose(assignment: &Assignment, node: &Layered<NodeDraft>, sections: &Sections, knowledge: &Knowledge) -> Whose {
+    let key = assignment.key.as_str();
+    if let Origin::Environment(variable) = &assignment.origin {
+        return sections.claim_variable(variable).map_or(Whose::Node, Whose::Section);
+    }
+    if node.names().any(|name| name == key) {
+        return Whose::Node;
+    }
+    match sections.claim(key, &assignment.raw) {
+        Claim::Section(path) => Whose::Section(path),
+        Claim::Wrong(text) => Whose::Nobody(text),
+        Claim::None => {
+            let top = key.split('.').next().unwrap_or(key);
+            let known: Vec<_> = tops().chain(sections.tops()).collect();
+            let is_section = top != key || assignment.raw == Raw::Other("empty table");
+            match knowledge {
+                Knowledge::Nothing if is_section && nearest(top, known.iter().copied()).is_none() => Whose::Unknown(
+                    format!("[{top}] is not known here and was not checked: a section of the application?"),
+                ),
+                _ => Whose::Node,
+            }
+        }
+    }
+}
+
+/// The first parts of all keys of the node, and its sections.
+fn tops() -> impl Iterator<Item = &'static str> {
+    let keys = NODE_KEYS.iter().filter_map(|key| key.name.split('.').next());
+    keys.chain([DEFAULTS, SERVICES])
+}
+
+/// Whether the first part of a place is of the node.
+pub(super) fn is_taken(top: &str) -> bool {
+    tops().any(|taken| taken == top)
 }
 
 /// What is said for all types.
@@ -221,7 +305,7 @@ fn strangers<'w>(
 
 /// Settings of the node that do not go together.
 fn contradiction(node: &Layered<NodeDraft>) -> Option<Problem> {
-    let error = node.value.host.check().err()?;
+    let error = node.value.replicas.check().err()?;
     let named = node.named_in(&error.to_string());
     Some(Problem { place: node.said_last(&named), text: error.to_string() })
 }
@@ -243,7 +327,8 @@ fn check_states(section: &str, states: &Layered<StateOptions>) -> Option<Problem
     refused(section, states, states.value.check())
 }
 
-fn refused<T>(section: &str, settings: &Layered<T>, checked: Result<()>) -> Option<Problem> {
+/// What a look at all values together has found, with the place of the last of the keys that it names.
+pub(super) fn refused<T>(section: &str, settings: &Layered<T>, checked: Result<()>) -> Option<Problem> {
     let error = checked.err()?;
     let named = settings.named_in(&error.to_string());
     Some(Problem { place: settings.said_last(&named), text: format!("{section}: {error}") })

@@ -7,6 +7,7 @@ use super::file::ConfigFile;
 use super::*;
 
 mod contradictions;
+mod sections;
 
 fn counter() -> Declared {
     Declared {
@@ -38,7 +39,11 @@ fn shop() -> Declared {
 fn resolved(file: &str, variables: &[(&str, &str)], steps: Vec<Step>) -> mainstay_core::Result<Settings> {
     let environment = Environment::of(variables.iter().map(|(name, value)| (name.into(), value.into())));
     let file = Some(ConfigFile::new("mainstay.toml", file));
-    Surroundings { file, environment }.resolve(Knowledge::Types(vec![counter(), busy(), shop()]), steps)
+    Surroundings { file, environment }.resolve(
+        Knowledge::Types(vec![counter(), busy(), shop()]),
+        Sections::default(),
+        steps,
+    )
 }
 
 fn set(key: &str, value: &str) -> Step {
@@ -116,7 +121,7 @@ fn what_is_printed_is_a_file_that_says_the_same() {
         let file = Some(ConfigFile::new("mainstay.toml", file));
         let types = vec![counter(), busy(), shop(), dotted.clone()];
         Surroundings { file, environment: Environment::of(std::iter::empty()) }
-            .resolve(Knowledge::Types(types), Vec::new())
+            .resolve(Knowledge::Types(types), Sections::default(), Vec::new())
             .unwrap()
     };
     let values = |settings: &Settings| {
@@ -370,7 +375,8 @@ fn the_builder_is_checked_like_the_file() {
 fn an_attribute_that_cannot_be_is_refused() {
     let mut declared = counter();
     declared.actor = Some(|settings| settings.mailbox = 0);
-    let error = Surroundings::default().resolve(Knowledge::Types(vec![declared]), Vec::new()).unwrap_err();
+    let error =
+        Surroundings::default().resolve(Knowledge::Types(vec![declared]), Sections::default(), Vec::new()).unwrap_err();
     assert_eq!(error.to_string(), "attribute: services.Counter: mailbox is 0: use 1 to 1048576");
 }
 
@@ -426,7 +432,7 @@ fn what_one_node_makes_of_replicas_is_shown() {
 fn without_types_services_are_shown_as_the_file_has_them() {
     let of = |text: &str| {
         let file = Some(ConfigFile::new("mainstay.toml", text));
-        Surroundings { file, ..Surroundings::default() }.resolve(Knowledge::Nothing, Vec::new())
+        Surroundings { file, ..Surroundings::default() }.resolve(Knowledge::Nothing, Sections::default(), Vec::new())
     };
     let settings =
         of("[services.Any]\nmailbox = 5\npersistence = \"volatile\"\npartitions = 20\n[services.Empty]").unwrap();

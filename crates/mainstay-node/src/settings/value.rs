@@ -23,6 +23,10 @@ pub enum Value {
     Path(PathBuf),
     /// Where something listens.
     Address(SocketAddr),
+    /// True or false.
+    Flag(bool),
+    /// A text.
+    Text(String),
     /// How state is kept.
     Level(Level),
     /// How a service is cut.
@@ -36,6 +40,7 @@ impl Value {
     pub fn to_json(&self) -> serde_json::Value {
         match self {
             Self::Count(count) => (*count).into(),
+            Self::Flag(flag) => (*flag).into(),
             Self::None => serde_json::Value::Null,
             other => other.plain().into(),
         }
@@ -54,6 +59,8 @@ impl Value {
             Self::Duration(duration) => text::duration_text(*duration),
             Self::Path(path) => path.display().to_string(),
             Self::Address(address) => address.to_string(),
+            Self::Flag(flag) => flag.to_string(),
+            Self::Text(text) => text.clone(),
             Self::Level(level) => level.to_string(),
             Self::Partitioning(partitioning) => partitioning.to_string(),
             Self::None => "none".to_owned(),
@@ -65,6 +72,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Count(count) => count.fmt(f),
+            Self::Flag(flag) => flag.fmt(f),
             Self::Partitioning(Partitioning::Uniform { count, .. }) => count.fmt(f),
             Self::Partitioning(_) => f.write_str(&self.plain()),
             // A string of JSON is one of TOML.

@@ -12,9 +12,9 @@ use mainstay_store::state::{Write, WriteBatch};
 use parking_lot::Mutex;
 use smallvec::smallvec;
 
-use crate::bundle::Bundle;
 use crate::command::ParsedCommand;
 use crate::committer::{Commit, Committer};
+use crate::inline_executor::InlineExecutor;
 use crate::options::{CommitOptions, ReplicaOptions};
 use crate::raft::{Applied, Refusals};
 
@@ -23,7 +23,7 @@ const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 fn committer(change: impl FnOnce(&mut CommitOptions)) -> Arc<Committer> {
     let mut options = ReplicaOptions::default().commit;
     change(&mut options);
-    let committer = Arc::new(Committer::new(SET, options, Bundle::new(&Scope::new())));
+    let committer = Arc::new(Committer::new(SET, options, InlineExecutor::new(&Scope::new())));
     committer.open(Epoch(5));
     committer
 }

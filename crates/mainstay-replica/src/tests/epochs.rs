@@ -7,8 +7,8 @@ use mainstay_store::state::{MemoryStore, StateStore as _, WriteBatch};
 use openraft::EntryPayload;
 use openraft::storage::RaftStateMachine as _;
 
+use crate::checkpoint_scheduler::CheckpointScheduler;
 use crate::command::CommandBuilder;
-use crate::growth::Growth;
 use crate::progress::Progress;
 use crate::raft::{Command, Entry, log_id};
 use crate::state_machine::StateMachine;
@@ -16,9 +16,12 @@ use crate::state_machine::StateMachine;
 #[tokio::test]
 async fn a_command_of_another_epoch_changes_nothing() {
     let store = MemoryStore::new();
-    let mut machine =
-        StateMachine::new(Arc::new(store.clone()), Arc::new(Growth::new(u64::MAX)), Arc::new(Progress::new(0)))
-            .unwrap();
+    let mut machine = StateMachine::new(
+        Arc::new(store.clone()),
+        Arc::new(CheckpointScheduler::new(u64::MAX)),
+        Arc::new(Progress::new(0)),
+    )
+    .unwrap();
     let entry = |index: u64, term: u64, epoch: u64, key: &[u8]| {
         let mut batch = WriteBatch::new();
         batch.put(key, b"v");

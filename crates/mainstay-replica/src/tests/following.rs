@@ -12,8 +12,8 @@ use openraft::EntryPayload;
 use openraft::storage::RaftStateMachine as _;
 
 use crate::changes::Changes;
+use crate::checkpoint_scheduler::CheckpointScheduler;
 use crate::command::{CommandBuilder, last_sequence_number, sequence_number};
-use crate::growth::Growth;
 use crate::log_storage::LogStorage;
 use crate::partition::prefix;
 use crate::progress::Progress;
@@ -180,7 +180,7 @@ async fn what_was_compacted_or_skipped_is_too_old() {
 async fn a_snapshot_that_is_installed_hides_what_the_log_has_below_it() {
     let machine = |progress: &Arc<Progress>| {
         let store = Arc::new(MemoryStore::new());
-        StateMachine::new(store, Arc::new(Growth::new(u64::MAX)), progress.clone()).unwrap()
+        StateMachine::new(store, Arc::new(CheckpointScheduler::new(u64::MAX)), progress.clone()).unwrap()
     };
     let mut primary = machine(&Arc::new(Progress::new(0)));
     let entries = (0..10).map(|index| Ok((Entry { log_id: log_id(6, index), payload: EntryPayload::Blank }, None)));

@@ -9,6 +9,7 @@ use mainstay_store::log::MemoryLog;
 use mainstay_store::state::{MemoryStore, StateStore as _};
 use openraft::raft::AppendEntriesRequest;
 
+use crate::formats::MESSAGE;
 use crate::message::{Envelope, Request, Response};
 use crate::options::ReplicaOptions;
 use crate::raft::{Entry, Types, log_id, vote};
@@ -24,7 +25,7 @@ struct Promises;
 
 impl Transport for Promises {
     fn call(&self, _: NodeId, _: SetId, _: Bytes) -> Answer {
-        Box::pin(async { Ok(Response::Done.encode()) })
+        Box::pin(async { Ok(Response::Done.encode(MESSAGE.written())) })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::in_process::InProcessNetwork;
 use crate::options::ReplicaOptions;
 use crate::partition::Partition;
 use crate::replica::{Identity, Replica};
-use crate::standing::Role;
+use crate::role_state::Role;
 use crate::tests::CLUSTER;
 
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
@@ -48,7 +48,7 @@ async fn founded(network: &InProcessNetwork, count: u64) -> Vec<Replica> {
         replicas.push(replica);
     }
     let members: BTreeMap<ReplicaId, NodeId> = (1..=count).map(|id| (ReplicaId(id), NodeId(id))).collect();
-    replicas[0].found(&members).await.unwrap();
+    replicas[0].bootstrap(&members).await.unwrap();
     replicas
 }
 
@@ -96,7 +96,7 @@ async fn a_leader_without_a_vote_serves_nothing_while_another_is_elected() {
     };
     // It still leads as far as it knows, and sends nobody to itself.
     assert_eq!(partition(&old).read().unwrap_err().kind(), ErrorKind::NotPrimary { hint: None });
-    assert_eq!(old.standing().role, Role::Secondary);
+    assert_eq!(old.role_state().role, Role::Secondary);
     put(&new, "new").await;
     let until = time::now() + ReplicaOptions::default().timing.election_timeout_max * 2;
     while time::now() < until {
@@ -116,10 +116,10 @@ async fn a_primary_hands_over_before_any_change_that_leaves_it_without_a_vote() 
     // As when a younger replica on the primary's node is taken in.
     let change = ChangeMembers::ReplaceAllVoters(others.clone());
     let told = old.change_members(change).await.unwrap_err();
-    let ErrorKind::NotPrimary { hint: Some(heir) } = told.kind() else { panic!("{told:?}") };
-    assert!(others.contains(&heir.0), "{heir}");
+    let ErrorKind::NotPrimary { hint: Some(transfer_target) } = told.kind() else { panic!("{told:?}") };
+    assert!(others.contains(&transfer_target.0), "{transfer_target}");
     let new = serving(&replicas).await;
-    assert_eq!(new.status().identity.node, heir);
+    assert_eq!(new.status().identity.node, transfer_target);
     assert_eq!(new.status().voters.len(), 3, "who hands over changes nothing");
     new.remove_member(me.replica).await.unwrap();
     put(&new, "new").await;
@@ -137,7 +137,7 @@ async fn who_leads_and_is_not_primary_does_not_remove_itself() {
         network.cut(me.node, node);
     }
     // The lease is over: openraft still takes it for the leader.
-    old.watch().wait_for(|standing| standing.role == Role::Secondary).await.unwrap();
+    old.watch().wait_for(|role_state| role_state.role == Role::Secondary).await.unwrap();
     let told = old.remove_member(me.replica).await.unwrap_err();
     assert!(matches!(told.kind(), ErrorKind::NotPrimary { .. }), "{told:?}");
 }

@@ -15,7 +15,7 @@ use openraft::EntryPayload;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse};
 use openraft::storage::RaftStateMachine as _;
 
-use crate::growth::Growth;
+use crate::checkpoint_scheduler::CheckpointScheduler;
 use crate::in_process::InProcessNetwork;
 use crate::message::{Envelope, Request, Response};
 use crate::options::ReplicaOptions;
@@ -48,8 +48,8 @@ fn entry(term: u64, index: u64) -> Entry {
 /// A state at (7, 200): its chunks and what they are announced as.
 async fn state() -> (Vec<Bytes>, SnapshotMeta) {
     let store: Arc<dyn StateStore> = Arc::new(MemoryStore::new());
-    let (growth, progress) = (Arc::new(Growth::new(u64::MAX)), Arc::new(Progress::new(0)));
-    let mut machine = StateMachine::new(store.clone(), growth, progress).unwrap();
+    let (scheduler, progress) = (Arc::new(CheckpointScheduler::new(u64::MAX)), Arc::new(Progress::new(0)));
+    let mut machine = StateMachine::new(store.clone(), scheduler, progress).unwrap();
     let entries: Vec<_> = (0..=STATE_LAST).map(|index| Ok((entry(7, index), None))).collect();
     machine.apply(futures_util::stream::iter(entries)).await.unwrap();
     let snapshot = store.snapshot().unwrap();

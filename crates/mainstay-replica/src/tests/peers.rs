@@ -4,22 +4,26 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{ClusterId, Epoch, Level, NodeId, ReplicaId, SetId};
+use mainstay_core::{ClusterId, Epoch, Level, NodeId, PartitionId, ReplicaId, SetId};
 use mainstay_store::log::MemoryLog;
 use mainstay_store::state::{MemoryStore, WriteBatch};
 use openraft::EntryPayload;
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest, VoteResponse};
+use parking_lot::Mutex;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use crate::command::CommandBuilder;
-use crate::in_process::InProcessNetwork;
+use crate::formats::MESSAGE;
+use crate::in_process::{Handler, InProcessNetwork};
 use crate::message::{Envelope, Request, Response};
 use crate::options::ReplicaOptions;
 use crate::raft::{Command, Entry, LogId, Member, Membership, SnapshotMeta, StoredMembership, Vote, log_id, vote};
 use crate::replica::{Identity, Replica};
 use crate::tests::CLUSTER;
+use crate::transport::{Answer, Transport};
 
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 const ME: ReplicaId = ReplicaId(1);
@@ -159,7 +163,7 @@ async fn founded() -> Replica {
     let transport = InProcessNetwork::new().endpoint(NodeId(1));
     let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
     let replica = Replica::start(identity, ReplicaOptions::default(), log, store, transport).await.unwrap();
-    replica.found(&BTreeMap::from([(ME, NodeId(1))])).await.unwrap();
+    replica.bootstrap(&BTreeMap::from([(ME, NodeId(1))])).await.unwrap();
     replica
 }
 
@@ -191,6 +195,126 @@ async fn whatever_a_peer_sends_is_answered() {
     assert!(taken > 400 && refused > 200, "{taken} {refused}");
 }
 
+/// A way to others on which some answers are damaged, or are those of a peer that makes them up.
+#[derive(Debug)]
+struct Liars {
+    inner: Arc<dyn Transport>,
+    rng: Mutex<StdRng>,
+}
+
+impl Transport for Liars {
+    fn call(&self, to: NodeId, set: SetId, request: Bytes) -> Answer {
+        let answer = self.inner.call(to, set, request);
+        let mut rng = self.rng.lock();
+        let (is_false, is_made_up) = (rng.random_bool(0.15), rng.random_bool(0.3));
+        let mut peer = Peer(StdRng::seed_from_u64(rng.random()));
+        Box::pin(async move {
+            let answer = answer.await?;
+            Ok(match (is_false, is_made_up) {
+                (false, _) => answer,
+                (true, false) => peer.damaged(answer),
+                (true, true) => peer.response().encode(MESSAGE.newest()),
+            })
+        })
+    }
+}
+
+async fn among_liars(network: &InProcessNetwork, node: u64, seed: u64) -> Replica {
+    let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(node), node: NodeId(node) };
+    let rng = Mutex::new(StdRng::seed_from_u64(seed * 10 + node));
+    let transport = Arc::new(Liars { inner: network.endpoint(NodeId(node)), rng });
+    let mut options = ReplicaOptions::default();
+    // Short, so that states are sent, too.
+    options.checkpoint.bytes = 2_000;
+    options.checkpoint.log_keep_bytes = 0;
+    let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
+    let replica = Replica::start(identity, options, log, store, transport).await.unwrap();
+    let receiver = replica.clone();
+    let receive: Handler = Arc::new(move |_, request| {
+        let receiver = receiver.clone();
+        Box::pin(async move { receiver.receive(request).await })
+    });
+    network.attach(NodeId(node), Scope::new(), receive);
+    replica
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_a_peer_answers_stops_nobody() {
+    for seed in 0..20 {
+        let network = InProcessNetwork::new();
+        let mut replicas = Vec::new();
+        for node in 1..=3 {
+            replicas.push(among_liars(&network, node, seed).await);
+        }
+        let members = (1..=3).map(|node| (ReplicaId(node), NodeId(node))).collect();
+        replicas[0].bootstrap(&members).await.unwrap();
+        for number in 0..100_u64 {
+            for replica in &replicas {
+                let partition = replica.partition(PartitionId(0));
+                let mut batch = partition.batch();
+                batch.put(&number.to_be_bytes(), &[7; 100]);
+                // What is lied to may not get it done, or not know.
+                drop(time::timeout(Duration::from_millis(200), partition.commit(batch)).await);
+            }
+            match number % 40 {
+                20 => network.heal(),
+                // Who was cut off lacks more than the log has.
+                39 => (1..=3).for_each(|node| network.cut(NodeId(node), NodeId(1 + number / 40 % 3))),
+                _ => {}
+            }
+            for replica in &replicas {
+                let lives = replica.inner.raft.with_raft_state(|_| ()).await;
+                assert!(lives.is_ok(), "seed {seed}, commit {number}: {lives:?}");
+            }
+        }
+        replicas.iter().for_each(Replica::kill);
+    }
+}
+
+/// Others that give every vote, and answer entries as they are told to without taking them in.
+#[derive(Debug)]
+struct Pretenders(Lie);
+
+type Lie = fn(&AppendEntriesRequest<crate::raft::Types>) -> AppendEntriesResponse<crate::raft::Types>;
+
+impl Transport for Pretenders {
+    fn call(&self, _: NodeId, _: SetId, request: Bytes) -> Answer {
+        let response = match Envelope::decode(request).unwrap().request {
+            Request::Vote(vote) | Request::PreVote(vote) => {
+                Response::Vote(VoteResponse::new(vote.vote, vote.last_log_id, true))
+            }
+            Request::Append(append) => Response::Append((self.0)(&append)),
+            _ => Response::Failed("not this".to_owned()),
+        };
+        Box::pin(async move { Ok(response.encode(MESSAGE.newest())) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn entries_count_as_stored_only_if_they_were_sent() {
+    let lies: [Lie; 3] = [
+        |append| AppendEntriesResponse::PartialSuccess(Some(log_id(append.vote.leader_id.term, 1_000))),
+        |_| AppendEntriesResponse::PartialSuccess(None),
+        |_| AppendEntriesResponse::Conflict,
+    ];
+    for (number, lie) in lies.into_iter().enumerate() {
+        let identity = Identity { cluster: CLUSTER, set: SET, replica: ME, node: NodeId(1) };
+        let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
+        let others = Arc::new(Pretenders(lie));
+        let replica = Replica::start(identity, ReplicaOptions::default(), log, store, others).await.unwrap();
+        let members = (1..=3).map(|node| (ReplicaId(node), NodeId(node))).collect();
+        replica.bootstrap(&members).await.unwrap();
+        let partition = replica.partition(PartitionId(0));
+        let mut batch = partition.batch();
+        batch.put(b"k", b"v");
+        let committed = time::timeout(Duration::from_secs(10), partition.commit(batch)).await;
+        assert!(!matches!(committed, Ok(Ok(_))), "lie {number}: nobody else has it");
+        let lives = replica.inner.raft.with_raft_state(|_| ()).await;
+        assert!(lives.is_ok(), "lie {number}: {lives:?}");
+        replica.kill();
+    }
+}
+
 #[test]
 fn messages_are_read_as_they_were_written_or_refused() {
     let mut peer = Peer(StdRng::seed_from_u64(1));
@@ -200,8 +324,8 @@ fn messages_are_read_as_they_were_written_or_refused() {
         for len in 0..request.len() {
             assert!(Envelope::decode(request.slice(..len)).is_err(), "cut off at {len}");
         }
-        let response = peer.response().encode();
-        assert_eq!(Response::decode(response.clone()).unwrap().encode(), response);
+        let response = peer.response().encode(MESSAGE.written());
+        assert_eq!(Response::decode(response.clone()).unwrap().encode(MESSAGE.written()), response);
         for len in 0..response.len() {
             assert!(Response::decode(response.slice(..len)).is_err(), "cut off at {len}");
         }

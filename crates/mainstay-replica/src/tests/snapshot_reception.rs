@@ -16,7 +16,7 @@ use crate::message::{Envelope, Request, Response};
 use crate::options::ReplicaOptions;
 use crate::raft::{SnapshotMeta, Vote, log_id, vote};
 use crate::replica::{Identity, Replica};
-use crate::standing::Role;
+use crate::role_state::Role;
 use crate::state_machine::Position;
 use crate::tests::CLUSTER;
 
@@ -31,8 +31,8 @@ async fn start(id: u64, store: Arc<dyn StateStore>) -> Replica {
 /// A state as a primary would send it: its chunks and what they are announced as.
 async fn sent() -> (Vec<Bytes>, SnapshotMeta) {
     let source = start(1, Arc::new(MemoryStore::new())).await;
-    source.found(&BTreeMap::from([(ReplicaId(1), NodeId(1))])).await.unwrap();
-    source.watch().wait_for(|standing| standing.role == Role::Primary).await.unwrap();
+    source.bootstrap(&BTreeMap::from([(ReplicaId(1), NodeId(1))])).await.unwrap();
+    source.watch().wait_for(|role_state| role_state.role == Role::Primary).await.unwrap();
     let partition = source.partition(PartitionId(1));
     for number in 0..30_u32 {
         let mut batch = partition.batch();

@@ -7,7 +7,7 @@ use mainstay_store::log::{GroupId, LogOptions, MemoryLog, NodeLog, SegmentLog};
 use mainstay_store::state::{DiskStore, DiskStoreOptions, MemoryStore, StateStore};
 use openraft::testing::log::{StoreBuilder, Suite};
 
-use crate::growth::Growth;
+use crate::checkpoint_scheduler::CheckpointScheduler;
 use crate::log_storage::LogStorage;
 use crate::progress::Progress;
 use crate::raft::Types;
@@ -36,7 +36,7 @@ impl StoreBuilder<Types, LogStorage, StateMachine> for Disk {
 }
 
 fn storages(log: Arc<dyn NodeLog>, store: Arc<dyn StateStore>) -> ((), LogStorage, StateMachine) {
-    let machine = StateMachine::new(store, Arc::new(Growth::new(u64::MAX)), Arc::new(Progress::new(0)))
+    let machine = StateMachine::new(store, Arc::new(CheckpointScheduler::new(u64::MAX)), Arc::new(Progress::new(0)))
         .expect("an empty store has a position");
     ((), LogStorage::new(log, GroupId(3)), machine)
 }

@@ -9,12 +9,13 @@ use mainstay_store::state::MemoryStore;
 use openraft::EntryPayload;
 use openraft::raft::{AppendEntriesRequest, TransferLeaderRequest, VoteRequest};
 
+use crate::formats::MESSAGE;
 use crate::in_process::InProcessNetwork;
 use crate::message::{Envelope, Request, Response};
 use crate::options::ReplicaOptions;
 use crate::raft::{Entry, SnapshotMeta, log_id, vote};
 use crate::replica::{Identity, Replica};
-use crate::standing::Role;
+use crate::role_state::Role;
 use crate::tests::CLUSTER;
 
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
@@ -57,8 +58,8 @@ async fn what_is_not_for_this_replica_is_refused_by_name_and_changes_nothing() {
     let transport = InProcessNetwork::new().endpoint(NODE);
     let store = Arc::new(MemoryStore::new());
     let replica = Replica::start(identity, ReplicaOptions::default(), log.clone(), store, transport).await.unwrap();
-    replica.found(&BTreeMap::from([(ME, NODE)])).await.unwrap();
-    replica.watch().wait_for(|standing| standing.role == Role::Primary).await.unwrap();
+    replica.bootstrap(&BTreeMap::from([(ME, NODE)])).await.unwrap();
+    replica.watch().wait_for(|role_state| role_state.role == Role::Primary).await.unwrap();
     let before = (replica.status(), log.group(GroupId(0)));
 
     let stranger = ClusterId(0xbad);
@@ -86,6 +87,16 @@ async fn what_is_not_for_this_replica_is_refused_by_name_and_changes_nothing() {
         bytes::Bytes::from_static(&[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 6, 7, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]);
     let answer = Response::decode(replica.receive(old).await).unwrap();
     assert!(matches!(&answer, Response::Failed(why) if why.contains("format version 1")), "{answer:?}");
+    // And one that only a later program can have sent.
+    for request in requests() {
+        let mut later = Envelope { cluster: CLUSTER, to: Some(ME), request }.encode().to_vec();
+        later[0] = MESSAGE.newest() + 1;
+        let answer = Response::decode(replica.receive(later.into()).await).unwrap();
+        let Response::UnknownVersion { reason, oldest, newest } = answer else { panic!("{answer:?}") };
+        assert_eq!((oldest, newest), (MESSAGE.oldest(), MESSAGE.newest()));
+        let versions = [format!("format version {}", MESSAGE.newest() + 1), format!("reads {MESSAGE}")];
+        assert!(versions.iter().all(|version| reason.contains(version)), "{reason}");
+    }
     assert_eq!((replica.status(), log.group(GroupId(0))), before);
     replica.stop().await;
 }

@@ -68,7 +68,7 @@ async fn a_commit_gets_through_a_narrow_network_however_large_it_is() {
     let committed = time::timeout(Duration::from_secs(60), put(&partition, "large", &large)).await;
     committed.expect("it gets through").unwrap();
     cluster.converged().await;
-    assert_eq!(primary.standing().epoch, cluster.primary().await.standing().epoch, "heartbeats are not held up");
+    assert_eq!(primary.role_state().epoch, cluster.primary().await.role_state().epoch, "heartbeats are not held up");
 }
 
 #[tokio::test(start_paused = true)]
@@ -83,9 +83,9 @@ async fn a_secondary_whose_disk_is_behind_takes_in_no_more_than_its_limit() {
         cluster.start_on(NodeId(node), ReplicaId(node), Arc::new(MemoryLog::new()), Arc::new(store)).await;
     }
     let first = (1..=3).map(|id| (ReplicaId(id), NodeId(id))).collect();
-    cluster.replica(1).found(&first).await.unwrap();
+    cluster.replica(1).bootstrap(&first).await.unwrap();
     let primary = cluster.primary().await;
-    let epoch = primary.standing().epoch;
+    let epoch = primary.role_state().epoch;
     let slow = (1..=3).find(|node| NodeId(*node) != primary.status().identity.node).unwrap();
     disks[slow as usize - 1].inject(Fault::on(DiskOp::Write).times(u64::MAX));
     let mut most = 0;
@@ -94,7 +94,7 @@ async fn a_secondary_whose_disk_is_behind_takes_in_no_more_than_its_limit() {
         most = most.max(cluster.replica(slow).activity().unsaved_bytes);
     }
     assert!((100_000..200_000).contains(&most), "{most}");
-    assert_eq!(primary.standing().epoch, epoch, "heartbeats pass");
+    assert_eq!(primary.role_state().epoch, epoch, "heartbeats pass");
     disks[slow as usize - 1].heal();
     cluster.converged().await;
     assert_eq!(contents(&cluster.replica(slow)), contents(&primary));

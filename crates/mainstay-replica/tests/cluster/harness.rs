@@ -39,7 +39,7 @@ impl Cluster {
             cluster.start(NodeId(node), ReplicaId(node)).await;
         }
         let first = (1..=count).map(|id| (ReplicaId(id), NodeId(id))).collect();
-        cluster.replica(1).found(&first).await.unwrap();
+        cluster.replica(1).bootstrap(&first).await.unwrap();
         cluster
     }
 
@@ -101,7 +101,8 @@ impl Cluster {
         let found = async {
             loop {
                 let mut members = self.members.iter().filter(|(node, _)| !except.contains(node));
-                if let Some((_, member)) = members.find(|(_, member)| member.replica.standing().role == Role::Primary) {
+                if let Some((_, member)) = members.find(|(_, member)| member.replica.role_state().role == Role::Primary)
+                {
                     return member.replica.clone();
                 }
                 time::sleep(Duration::from_millis(10)).await;

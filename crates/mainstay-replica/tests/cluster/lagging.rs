@@ -85,7 +85,7 @@ async fn a_replica_catches_up_although_the_primary_changes_while_it_gets_the_sta
     random::seed_thread(11);
     let mut cluster = Cluster::founded(2, small_checkpoints()).await;
     let old = cluster.primary().await;
-    let heir = ReplicaId(3 - old.status().identity.replica.0);
+    let transfer_target = ReplicaId(3 - old.status().identity.replica.0);
     for number in 0..60 {
         put(&partition(&old), &format!("k{number}"), &"x".repeat(50_000)).await.unwrap();
     }
@@ -101,7 +101,7 @@ async fn a_replica_catches_up_although_the_primary_changes_while_it_gets_the_sta
     while old.activity().copied_bytes == 0 {
         time::sleep(Duration::from_millis(10)).await;
     }
-    old.hand_over(heir).await.unwrap();
+    old.hand_over(transfer_target).await.unwrap();
     let error = adding.await.unwrap().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");
     let copied = old.activity().copied_bytes;
@@ -158,7 +158,7 @@ async fn with_a_slow_third() -> (Cluster, Replica) {
         cluster.start_by(NodeId(node), ReplicaId(node), log, store, way).await;
     }
     let first = (1..=3).map(|id| (ReplicaId(id), NodeId(id))).collect();
-    cluster.replica(1).found(&first).await.unwrap();
+    cluster.replica(1).bootstrap(&first).await.unwrap();
     let mut primary = cluster.primary().await;
     if primary.status().identity.node == NodeId(3) {
         primary.hand_over(ReplicaId(1)).await.unwrap();

@@ -29,7 +29,7 @@ async fn a_primary_without_a_quorum_stops_serving_before_another_starts() {
         time::sleep(Duration::from_millis(1)).await;
     }
     assert!(served_until < time::now(), "the old primary served reads when the new one did");
-    assert_eq!(old.standing().role, Role::Secondary, "who lost the lease has lost the role");
+    assert_eq!(old.role_state().role, Role::Secondary, "who lost the lease has lost the role");
     // It still leads as far as it knows, and sends nobody to itself.
     assert_eq!(partition(&old).read().unwrap_err().kind(), ErrorKind::NotPrimary { hint: None });
     let refused = put(&partition(&old), "a", "1").await.unwrap_err();
@@ -47,7 +47,7 @@ async fn the_watch_tells_of_every_change_and_epochs_grow() {
         cluster.members.values().map(|m| m.replica.status().identity).find(|id| id.node != before.primary.unwrap());
     let to = to.unwrap();
     first.hand_over(to.replica).await.unwrap();
-    watch.wait_for(|standing| standing.primary == Some(to.node)).await.unwrap();
+    watch.wait_for(|role_state| role_state.primary == Some(to.node)).await.unwrap();
     let after = *watch.borrow();
     assert_eq!(after.role, Role::Secondary);
     assert!(after.epoch > before.epoch);
@@ -102,7 +102,7 @@ async fn a_hand_over_that_fails_leaves_the_primary_in_office() {
 async fn a_hand_over_to_who_cannot_be_reached_leaves_the_set_with_a_primary() {
     let cluster = Cluster::founded(3, ReplicaOptions::default()).await;
     let primary = cluster.primary().await;
-    let before = primary.standing().epoch;
+    let before = primary.role_state().epoch;
     put(&partition(&primary), "a", "1").await.unwrap();
     let node = primary.status().identity.node;
     let to = cluster.members.keys().copied().find(|other| *other != node).unwrap();
@@ -110,14 +110,14 @@ async fn a_hand_over_to_who_cannot_be_reached_leaves_the_set_with_a_primary() {
     // Somebody else takes over, or this one after an election: in any case in a new epoch.
     let handed_over = primary.hand_over(ReplicaId(to.0)).await;
     if handed_over.is_ok() {
-        let standing = primary.standing();
+        let role_state = primary.role_state();
         assert!(
-            standing.role == Role::Secondary && standing.primary.is_some_and(|other| other != node),
-            "{standing:?}"
+            role_state.role == Role::Secondary && role_state.primary.is_some_and(|other| other != node),
+            "{role_state:?}"
         );
     }
     let next = cluster.primary().await;
-    assert!(next.standing().epoch > before, "nobody may go on in an epoch that was handed over");
+    assert!(next.role_state().epoch > before, "nobody may go on in an epoch that was handed over");
     put(&partition(&next), "a", "2").await.unwrap();
 }
 
@@ -125,14 +125,14 @@ async fn a_hand_over_to_who_cannot_be_reached_leaves_the_set_with_a_primary() {
 async fn a_hand_over_whose_caller_went_away_is_carried_out() {
     let cluster = Cluster::founded(3, ReplicaOptions::default()).await;
     let primary = cluster.primary().await;
-    let epoch = primary.standing().epoch;
+    let epoch = primary.role_state().epoch;
     let node = primary.status().identity.node;
     let to = cluster.members.keys().copied().find(|other| *other != node).unwrap();
     let delay = Duration::from_millis(20);
     cluster.network.set_troubles(Troubles { delay_min: delay, delay_max: delay, ..Troubles::default() });
     let mut handing = Box::pin(primary.hand_over(ReplicaId(to.0)));
     let about_to = async {
-        while !(primary.standing().role == Role::Secondary) {
+        while !(primary.role_state().role == Role::Secondary) {
             time::sleep(Duration::from_millis(1)).await;
         }
     };
@@ -143,7 +143,7 @@ async fn a_hand_over_whose_caller_went_away_is_carried_out() {
     }
     drop(handing);
     let next = cluster.primary().await;
-    assert!(next.standing().epoch > epoch);
+    assert!(next.role_state().epoch > epoch);
     put(&partition(&next), "a", "1").await.unwrap();
 }
 
@@ -159,7 +159,7 @@ async fn who_has_stopped_serves_nothing_and_says_so() {
             primary.stop().await;
         }
         assert!(matches!(partition(&primary).read().unwrap_err().kind(), ErrorKind::NotPrimary { .. }));
-        assert_eq!(primary.standing().role, Role::Secondary);
+        assert_eq!(primary.role_state().role, Role::Secondary);
         assert_eq!(put(&partition(&primary), "a", "2").await.unwrap_err().kind(), ErrorKind::Fatal);
         assert_eq!(primary.checkpoint().await.unwrap_err().kind(), ErrorKind::Fatal);
     }
@@ -196,7 +196,7 @@ struct Witness {
 impl Wake for Witness {
     fn wake(self: Arc<Self>) {
         self.answers.fetch_add(1, Ordering::SeqCst);
-        if self.partition.read().is_ok() || self.partition.standing().role == Role::Primary {
+        if self.partition.read().is_ok() || self.partition.role_state().role == Role::Primary {
             self.served.fetch_add(1, Ordering::SeqCst);
         }
     }
@@ -220,7 +220,7 @@ async fn who_hears_that_an_outcome_is_unknown_is_not_served_a_read_from_before()
             let to = primary.status().voters.into_keys().find(|replica| *replica != me.replica).unwrap();
             let _ = primary.hand_over(to).await;
         } else {
-            primary.watch().wait_for(|standing| standing.role == Role::Secondary).await.unwrap();
+            primary.watch().wait_for(|role_state| role_state.role == Role::Secondary).await.unwrap();
         }
         assert_eq!(commit.await.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
         assert_eq!(witness.answers.load(Ordering::SeqCst), 1);

@@ -17,7 +17,7 @@ async fn a_crowd_of_the_largest_commits_does_not_stop_the_replica() {
     let log = LogOptions { driver: Driver::Task { sync_delay: SyncDelay::default() }, ..LogOptions::default() };
     let log = SegmentLog::open(Arc::new(SimDisk::new(1)), Path::new("/log"), log).unwrap();
     cluster.start_on(NodeId(1), ReplicaId(1), Arc::new(log), Arc::new(MemoryStore::new())).await;
-    cluster.replica(1).found(&[(ReplicaId(1), NodeId(1))].into()).await.unwrap();
+    cluster.replica(1).bootstrap(&[(ReplicaId(1), NodeId(1))].into()).await.unwrap();
     let primary = cluster.primary().await;
     let value = vec![7; largest];
     let commits = (0..6_u8).map(|number| {

@@ -70,9 +70,9 @@ async fn founding_again_does_nothing_and_founding_without_oneself_is_refused() {
     let cluster = Cluster::founded(1, ReplicaOptions::default()).await;
     let primary = cluster.primary().await;
     put(&partition(&primary), "a", "1").await.unwrap();
-    primary.found(&[(ReplicaId(1), NodeId(1))].into()).await.unwrap();
+    primary.bootstrap(&[(ReplicaId(1), NodeId(1))].into()).await.unwrap();
     assert_eq!(partition(&primary).get(b"a").unwrap().as_deref(), Some(&b"1"[..]));
-    let refused = primary.found(&[(ReplicaId(2), NodeId(2))].into()).await.unwrap_err();
+    let refused = primary.bootstrap(&[(ReplicaId(2), NodeId(2))].into()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
 }
 
@@ -181,7 +181,7 @@ async fn a_change_of_members_is_finished_by_the_next_primary() {
     put(&partition(&old), "a", "1").await.unwrap();
     cluster.converged().await;
     let mut others = cluster.members.keys().copied().filter(|node| *node != old.status().identity.node);
-    let (heir, lost) = (others.next().unwrap(), others.next().unwrap());
+    let (transfer_target, lost) = (others.next().unwrap(), others.next().unwrap());
     drop(cluster.kill(lost));
     cluster.start(lost, ReplicaId(1_000)).await;
     let delay = Duration::from_millis(20);
@@ -193,17 +193,17 @@ async fn a_change_of_members_is_finished_by_the_next_primary() {
         let both = |voters: &std::collections::BTreeMap<ReplicaId, NodeId>| {
             voters.contains_key(&old_id) && voters.contains_key(&ReplicaId(1_000))
         };
-        while !both(&cluster.replica(heir.0).status().voters) {
+        while !both(&cluster.replica(transfer_target.0).status().voters) {
             time::sleep(Duration::from_millis(1)).await;
         }
     };
     time::timeout(Duration::from_secs(30), between).await.unwrap();
-    old.hand_over(ReplicaId(heir.0)).await.unwrap();
+    old.hand_over(ReplicaId(transfer_target.0)).await.unwrap();
     let interrupted = adding.await.unwrap().unwrap_err();
     assert_eq!(interrupted.kind(), ErrorKind::OutcomeUnknown, "the first step is in force: {interrupted}");
 
     let new = cluster.primary().await;
-    assert_eq!(new.status().identity.node, heir);
+    assert_eq!(new.status().identity.node, transfer_target);
     // Nobody asks the new primary for anything.
     let finished = async {
         while new.status().voters.contains_key(&old_id) {
@@ -261,12 +261,14 @@ async fn a_primary_that_is_removed_hands_over_to_one_that_answers() {
         time::sleep(idle).await;
         let asked = time::now();
         let refused = old.remove_member(me.replica).await.unwrap_err();
-        let ErrorKind::NotPrimary { hint: Some(heir) } = refused.kind() else { panic!("{idle:?}: {refused:?}") };
-        assert!(others[2..].contains(&heir), "{heir} was dead for {idle:?}");
+        let ErrorKind::NotPrimary { hint: Some(transfer_target) } = refused.kind() else {
+            panic!("{idle:?}: {refused:?}")
+        };
+        assert!(others[2..].contains(&transfer_target), "{transfer_target} was dead for {idle:?}");
         // Had it handed over to a dead one, the others would have waited for that before they held an election.
         let took = asked.elapsed();
         assert!(took < ReplicaOptions::default().timing.election_timeout_min, "{took:?} after {idle:?}");
-        assert_eq!(cluster.primary().await.status().identity.node, heir);
+        assert_eq!(cluster.primary().await.status().identity.node, transfer_target);
         drop(dead);
     }
 }

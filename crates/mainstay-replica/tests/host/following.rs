@@ -1,14 +1,16 @@
 //! Following the commits of a partition, on every level.
 
 use std::collections::BTreeMap;
-use std::future::Future as _;
+use std::future::{Future as _, poll_fn};
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
+use mainstay_core::task;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Epoch, ErrorKind, Level, PartitionId, SequenceNumber};
-use mainstay_replica::{Batch, Changes, Committed, HostOptions, Object, Operation, Partition, Snapshot};
+use mainstay_replica::{Batch, Changes, Committed, NodeReplicasOptions, Object, Operation, Partition, Snapshot};
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::state::{KeyRange, Order};
 
@@ -70,7 +72,7 @@ async fn a_follower_sees_each_commit_of_its_partition_once_and_in_order() {
     let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
     for level in LEVELS {
         let (one, two) =
-            (process.host.partition(level, PartitionId(3)), process.host.partition(level, PartitionId(11)));
+            (process.replicas.partition(level, PartitionId(3)), process.replicas.partition(level, PartitionId(11)));
         let (mut of_one, mut of_two) = (follow(&one), follow(&two));
         let mut batch = one.batch();
         batch.put(b"a", b"1").delete(b"b").delete_range(b"c", Some(b"d")).delete_range(b"e", None).add(b"n", -4);
@@ -114,7 +116,7 @@ async fn a_follower_sees_each_commit_of_its_partition_once_and_in_order() {
 async fn a_snapshot_and_what_follows_it_are_the_state_without_gap_or_double() {
     let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
     for level in LEVELS {
-        let partition = process.host.partition(level, PartitionId(u64::MAX));
+        let partition = process.replicas.partition(level, PartitionId(u64::MAX));
         // The first follower makes level none keep what follows.
         drop(follow(&partition));
         let commits = (0..200_u8).map(|round| partition.commit(some_of_all(&partition, round)));
@@ -153,7 +155,7 @@ async fn a_follower_goes_on_after_a_restart_where_it_was() {
     let mut position = SequenceNumber(0);
     let (mut sent, mut seen) = (Vec::new(), Vec::new());
     for round in 0..6 {
-        let partition = process.host.partition(Level::Persisted, PartitionId(3));
+        let partition = process.replicas.partition(Level::Persisted, PartitionId(3));
         for number in 0..5 {
             sent.push(put(&partition, "key", &format!("{round} {number}")).await.unwrap());
         }
@@ -166,7 +168,7 @@ async fn a_follower_goes_on_after_a_restart_where_it_was() {
         }
         drop(changes);
         if round == 1 {
-            process.host.replica(partition.set()).unwrap().checkpoint().await.unwrap();
+            process.replicas.replica(partition.set()).unwrap().checkpoint().await.unwrap();
         }
         drop(partition);
         if round % 2 == 0 {
@@ -183,7 +185,7 @@ async fn a_follower_goes_on_after_a_restart_where_it_was() {
 async fn dropping_the_wait_loses_nothing() {
     let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
     for level in LEVELS {
-        let partition = process.host.partition(level, PartitionId(3));
+        let partition = process.replicas.partition(level, PartitionId(3));
         let mut changes = follow(&partition);
         let (mut sent, mut seen) = (Vec::new(), Vec::new());
         for round in 0..20 {
@@ -205,13 +207,13 @@ async fn dropping_the_wait_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_too_far_behind_is_told_to_take_a_snapshot() {
-    let mut small = HostOptions { sets_per_level: 1, ..options(1) };
+    let mut small = NodeReplicasOptions { sets_per_level: 1, ..options(1) };
     small.replica.checkpoint.log_keep_bytes = 0;
     let process = founded(&Nodes::default(), &SimDisk::new(1), small).await;
     for level in LEVELS {
-        let partition = process.host.partition(level, PartitionId(3));
+        let partition = process.replicas.partition(level, PartitionId(3));
         let mut behind = follow(&partition);
-        let mut idle = follow(&process.host.partition(level, PartitionId(4)));
+        let mut idle = follow(&process.replicas.partition(level, PartitionId(4)));
         let first = put(&partition, "key", "first").await.unwrap();
         assert_eq!(behind.next().await.unwrap().sequence_number, first);
         assert!(poll(&mut idle).is_pending());
@@ -219,7 +221,7 @@ async fn who_is_too_far_behind_is_told_to_take_a_snapshot() {
             put(&partition, "key", &"x".repeat(500 << 10)).await.unwrap();
             assert!(poll(&mut idle).is_pending(), "who keeps up with others' commits stays near");
         }
-        if let Some(replica) = process.host.replica(partition.set()) {
+        if let Some(replica) = process.replicas.replica(partition.set()) {
             replica.checkpoint().await.unwrap();
             let cut = async {
                 while replica.status().log_first < 10 {
@@ -236,7 +238,7 @@ async fn who_is_too_far_behind_is_told_to_take_a_snapshot() {
         let number = put(&partition, "key", "next").await.unwrap();
         assert_eq!(changes.next().await.unwrap().sequence_number, number, "{level}");
         assert!(poll(&mut idle).is_pending());
-        let resumed = process.host.partition(level, PartitionId(4)).changes(idle.position());
+        let resumed = process.replicas.partition(level, PartitionId(4)).changes(idle.position());
         assert!(poll(&mut resumed.unwrap()).is_pending(), "{level}");
     }
 }
@@ -244,7 +246,7 @@ async fn who_is_too_far_behind_is_told_to_take_a_snapshot() {
 #[tokio::test(start_paused = true)]
 async fn level_none_keeps_nothing_before_it_is_followed() {
     let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
-    let partition = process.host.partition(Level::None, PartitionId(3));
+    let partition = process.replicas.partition(Level::None, PartitionId(3));
     let before = partition.snapshot().unwrap().sequence_number();
     let first = put(&partition, "key", "1").await.unwrap();
     assert_eq!(partition.changes(before).unwrap_err().kind(), ErrorKind::TooOld);
@@ -257,7 +259,7 @@ async fn level_none_keeps_nothing_before_it_is_followed() {
 #[tokio::test(start_paused = true)]
 async fn an_object_that_is_put_at_once_is_a_commit_like_any_other() {
     let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
-    let partition = process.host.partition(Level::None, PartitionId(3));
+    let partition = process.replicas.partition(Level::None, PartitionId(3));
     let epoch = partition.check().unwrap();
     let put = |partition: &Partition, epoch, text: &'static str| {
         // Encoded, a short text is a byte and its letters.
@@ -272,15 +274,15 @@ async fn an_object_that_is_put_at_once_is_a_commit_like_any_other() {
     let refused = put(&partition, Epoch(epoch.0 + 1), "three").unwrap_err();
     assert!(matches!(refused.kind(), ErrorKind::NotPrimary { .. }), "{refused}");
     assert_eq!(partition.get(b"key").unwrap().as_deref(), Some(&b"\x09\xa3two"[..]));
-    let refused = put(&process.host.partition(Level::Volatile, PartitionId(3)), epoch, "one").unwrap_err();
+    let refused = put(&process.replicas.partition(Level::Volatile, PartitionId(3)), epoch, "one").unwrap_err();
     assert!(refused.kind() == ErrorKind::Invalid && refused.to_string().contains("takes time"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn nothing_comes_without_notes_after_they_are_wanted() {
     let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
-    let partition = process.host.partition(Level::None, PartitionId(3));
-    let mut others = (4..).map(|id| process.host.partition(Level::None, PartitionId(id)));
+    let partition = process.replicas.partition(Level::None, PartitionId(3));
+    let mut others = (4..).map(|id| process.replicas.partition(Level::None, PartitionId(id)));
     let other = others.find(|other| other.set() == partition.set()).unwrap();
     let commit = |partition: &Partition, is_bare| {
         let mut batch = partition.batch();
@@ -312,22 +314,111 @@ async fn nothing_comes_without_notes_after_they_are_wanted() {
     let noted = commit(&partition, false).unwrap();
     assert_eq!(partition.want_notes().unwrap(), last, "since it was first asked for");
     assert_eq!(partition.changes(last).unwrap().next().await.unwrap().sequence_number, noted);
-    let volatile = process.host.partition(Level::Volatile, PartitionId(3));
+    let volatile = process.replicas.partition(Level::Volatile, PartitionId(3));
     assert_eq!(volatile.want_notes().unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_stop_ends_all_followers() {
     let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
-    let partitions = LEVELS.map(|level| process.host.partition(level, PartitionId(3)));
+    let partitions = LEVELS.map(|level| process.replicas.partition(level, PartitionId(3)));
     let mut followers = partitions.each_ref().map(follow);
     let waiting = futures_util::future::join_all(followers.iter_mut().map(Changes::next));
-    let (ended, ()) = futures_util::future::join(waiting, process.host.stop()).await;
+    let (ended, ()) = futures_util::future::join(waiting, process.replicas.stop()).await;
     for ((partition, changes), ended) in partitions.iter().zip(&mut followers).zip(ended) {
         let again = changes.next().await;
         for error in [ended.unwrap_err(), again.unwrap_err(), partition.changes(SequenceNumber(0)).unwrap_err()] {
             let is_clear = error.kind() == ErrorKind::Fatal && error.to_string().contains("has stopped");
             assert!(is_clear, "{partition:?}: {error}");
         }
+    }
+}
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_commit_wakes_the_task_that_polled_last() {
+    let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
+    for level in LEVELS {
+        let partition = process.replicas.partition(level, PartitionId(3));
+        let mut changes = follow(&partition);
+        let wakes = [Arc::new(Wakes::default()), Arc::new(Wakes::default())];
+        for waker in wakes.clone().map(Waker::from) {
+            assert!(changes.poll_next(&mut Context::from_waker(&waker)).is_pending(), "{level}");
+        }
+        let first = put(&partition, "a", "1").await.unwrap();
+        let woken = || wakes.each_ref().map(|wakes| wakes.0.load(Ordering::SeqCst));
+        assert_eq!(woken(), [0, 1], "{level}");
+        // A poll by another task finds what the first one was woken for.
+        assert_eq!(changes.next().await.unwrap().sequence_number, first, "{level}");
+        assert!(poll(&mut changes).is_pending());
+        put(&partition, "a", "2").await.unwrap();
+        assert_eq!(woken(), [0, 1], "no task is woken for a wait that is over, at {level}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_position_moves_with_commits_of_other_partitions_while_it_waits() {
+    let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
+    for level in LEVELS {
+        let partition = process.replicas.partition(level, PartitionId(3));
+        let mut others = (4..).map(|id| process.replicas.partition(level, PartitionId(id)));
+        let other = others.find(|other| other.set() == partition.set()).unwrap();
+        let mut changes = follow(&partition);
+        for round in 0..3 {
+            assert!(poll(&mut changes).is_pending(), "{level}");
+            let elsewhere = put(&other, "x", &round.to_string()).await.unwrap();
+            assert!(changes.position() < elsewhere, "nobody has polled");
+            assert!(poll(&mut changes).is_pending(), "{level}");
+            assert!(changes.position() >= elsewhere, "{level}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_of_many_commits_lets_other_tasks_run() {
+    let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
+    for level in LEVELS {
+        let partition = process.replicas.partition(level, PartitionId(3));
+        let mut changes = follow(&partition);
+        for _ in 0..400 {
+            put(&partition, "a", "1").await.unwrap();
+        }
+        let at_once = task::spawn(poll_fn(move |cx| {
+            let mut found = 0;
+            while changes.poll_next(cx).is_ready() {
+                found += 1;
+            }
+            Poll::Ready(found)
+        }));
+        let at_once = at_once.await.unwrap();
+        assert!((1..=128).contains(&at_once), "{at_once} without a break at {level}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_follower_reads_by_itself_where_the_runtime_has_ended() {
+    let process = founded(&Nodes::default(), &SimDisk::new(1), options(1)).await;
+    for level in [Level::Persisted, Level::Volatile] {
+        let partition = process.replicas.partition(level, PartitionId(3));
+        let mut changes = follow(&partition);
+        let number = put(&partition, "a", "1").await.unwrap();
+        let ended = tokio::runtime::Builder::new_multi_thread().build().unwrap();
+        let handle = ended.handle().clone();
+        ended.shutdown_background();
+        // Its threads are not there to read.
+        let entered = handle.enter();
+        let polled = poll(&mut changes);
+        drop(entered);
+        let Poll::Ready(Ok(committed)) = polled else { panic!("nothing was read at {level}") };
+        assert_eq!(committed.sequence_number, number, "{level}");
     }
 }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Level, NodeId, PartitionId, Result, SequenceNumber, SetId};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
+use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role};
 use mainstay_store::disk::sim::SimDisk;
+use mainstay_store::disk::{Disk as _, OpenMode};
 use mainstay_store::log::{Driver, LogOptions, SyncDelay};
 
 pub(crate) const LEVELS: [Level; 3] = [Level::Persisted, Level::Volatile, Level::None];
 pub(crate) const FOLDER: &str = "/data";
 
-pub(crate) fn options(node: u64) -> HostOptions {
-    let mut options = HostOptions::new(NodeId(node));
+pub(crate) fn options(node: u64) -> NodeReplicasOptions {
+    let mut options = NodeReplicasOptions::new(NodeId(node));
     options.log = LogOptions {
         segment_bytes: 256 << 10,
         driver: Driver::Task { sync_delay: SyncDelay::default() },
@@ -26,7 +27,7 @@ pub(crate) fn options(node: u64) -> HostOptions {
 
 /// A process on a node: what it starts ends with it.
 pub(crate) struct Process {
-    pub host: Host,
+    pub replicas: NodeReplicas,
     pub scope: Scope,
 }
 
@@ -37,53 +38,81 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    pub(crate) async fn open(&self, disk: &SimDisk, options: HostOptions) -> Result<Process> {
+    pub(crate) async fn open(&self, disk: &SimDisk, options: NodeReplicasOptions) -> Result<Process> {
         let scope = Scope::new();
         let node = options.node;
-        let opening = Host::open(Arc::new(disk.clone()), Path::new(FOLDER), options, self.network.endpoint(node));
-        let host = scope.enter(opening).await?;
-        let handler = host.clone();
+        let opening =
+            NodeReplicas::open(Arc::new(disk.clone()), Path::new(FOLDER), options, self.network.endpoint(node));
+        let replicas = scope.enter(opening).await?;
+        let handler = replicas.clone();
         self.network.attach(
             node,
             scope.clone(),
             Arc::new(move |set, request| {
-                let host = handler.clone();
-                Box::pin(async move { host.receive(set, request).await })
+                let replicas = handler.clone();
+                Box::pin(async move { replicas.receive(set, request).await })
             }),
         );
-        Ok(Process { host, scope })
+        Ok(Process { replicas, scope })
     }
 
     /// Ends a process in order.
     pub(crate) async fn stop(&self, process: Process) {
-        self.network.detach(process.host.replicas().next().unwrap().status().identity.node);
-        process.host.stop().await;
+        self.network.detach(process.replicas.replicas().next().unwrap().status().identity.node);
+        process.replicas.stop().await;
         process.scope.stop();
         process.scope.ended().await;
     }
 
     /// Ends a process where it stands; its disk loses what was not synced.
     pub(crate) fn kill(&self, process: Process, disk: &SimDisk) {
-        self.network.detach(process.host.replicas().next().unwrap().status().identity.node);
-        process.host.replicas().for_each(mainstay_replica::Replica::kill);
+        self.network.detach(process.replicas.replicas().next().unwrap().status().identity.node);
+        process.replicas.replicas().for_each(mainstay_replica::Replica::kill);
         process.scope.stop();
         drop(process);
         disk.crash();
     }
 }
 
-pub(crate) async fn founded(nodes: &Nodes, disk: &SimDisk, options: HostOptions) -> Process {
+/// Another disk with what is durable in the data folder of a process that was ended.
+pub(crate) fn copy_of(disk: &SimDisk, seed: u64) -> SimDisk {
+    let copy = SimDisk::new(seed);
+    for part in ["", "log", "state"] {
+        let folder = Path::new(FOLDER).join(part);
+        copy.create_dir_all(&folder).unwrap();
+        for name in disk.list(&folder).unwrap() {
+            if !["log", "state"].contains(&name.as_str()) {
+                copy_file(disk, &copy, &folder.join(name));
+            }
+        }
+        copy.sync_dir(&folder).unwrap();
+    }
+    copy
+}
+
+/// Puts a file of one disk, or what it holds now, in the place of another's.
+pub(crate) fn copy_file(from: &SimDisk, to: &SimDisk, path: &Path) {
+    let source = from.open(path, OpenMode::Existing).unwrap();
+    let mut bytes = vec![0; source.len().unwrap() as usize];
+    source.read_exact_at(&mut bytes, 0).unwrap();
+    let target = to.open(path, OpenMode::Either).unwrap();
+    target.set_len(0).unwrap();
+    target.write_all_at(&bytes, 0).unwrap();
+    target.sync().unwrap();
+}
+
+pub(crate) async fn founded(nodes: &Nodes, disk: &SimDisk, options: NodeReplicasOptions) -> Process {
     let process = nodes.open(disk, options).await.unwrap();
-    process.host.found().await.unwrap();
+    process.replicas.bootstrap().await.unwrap();
     primaries(&[&process]).await;
     process
 }
 
 /// Waits until every set has a primary among the processes.
 pub(crate) async fn primaries(processes: &[&Process]) {
-    let sets: Vec<SetId> = processes[0].host.replicas().map(|replica| replica.status().identity.set).collect();
+    let sets: Vec<SetId> = processes[0].replicas.replicas().map(|replica| replica.status().identity.set).collect();
     let is_led = |set: &SetId| {
-        processes.iter().any(|process| process.host.replica(*set).unwrap().standing().role == Role::Primary)
+        processes.iter().any(|process| process.replicas.replica(*set).unwrap().role_state().role == Role::Primary)
     };
     let all = async {
         while !sets.iter().all(is_led) {
@@ -96,7 +125,7 @@ pub(crate) async fn primaries(processes: &[&Process]) {
 /// A partition where its primary is.
 pub(crate) async fn at_primary(processes: &[&Process], level: Level, id: u64) -> Partition {
     primaries(processes).await;
-    let mut handles = processes.iter().map(|process| process.host.partition(level, PartitionId(id)));
+    let mut handles = processes.iter().map(|process| process.replicas.partition(level, PartitionId(id)));
     handles.find(|partition| partition.check().is_ok()).expect("one is primary")
 }
 

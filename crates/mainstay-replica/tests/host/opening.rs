@@ -2,7 +2,7 @@ use std::path::Path;
 
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Epoch, ErrorKind, Level, NodeId, PartitionId, SetId, task};
-use mainstay_replica::{HostOptions, Role, SETS_PER_LEVEL};
+use mainstay_replica::{NodeReplicasOptions, Role, SETS_PER_LEVEL};
 use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::disk::{Disk as _, OpenMode};
 
@@ -12,21 +12,21 @@ use crate::harness::{FOLDER, LEVELS, Nodes, at_primary, founded, get, options, p
 async fn all_levels_through_the_same_handle_and_partitions_by_id() {
     let nodes = Nodes::default();
     let process = founded(&nodes, &SimDisk::new(1), options(1)).await;
-    let host = &process.host;
-    assert_eq!(host.replicas().count(), 2 * usize::from(SETS_PER_LEVEL));
+    let replicas = &process.replicas;
+    assert_eq!(replicas.replicas().count(), 2 * usize::from(SETS_PER_LEVEL));
     assert_eq!(SETS_PER_LEVEL, 8);
     for level in LEVELS {
         for id in 0..20 {
-            let partition = host.partition(level, PartitionId(id));
+            let partition = replicas.partition(level, PartitionId(id));
             assert_eq!(partition.set(), SetId { level, number: (id % 8) as u16 });
             put(&partition, "k", &format!("{level} {id}")).await.unwrap();
         }
         for id in 0..20 {
-            let partition = host.partition(level, PartitionId(id));
+            let partition = replicas.partition(level, PartitionId(id));
             assert_eq!(get(&partition, "k"), Some(format!("{level} {id}")), "partitions of a set are apart");
             let epoch = partition.check().unwrap();
             assert_eq!(partition.read().unwrap().epoch(), epoch);
-            assert_eq!(partition.standing().role, Role::Primary);
+            assert_eq!(partition.role_state().role, Role::Primary);
 
             let mut other = partition.batch();
             other.put(b"k", b"lost").in_epoch(Epoch(epoch.0 + 1));
@@ -36,13 +36,13 @@ async fn all_levels_through_the_same_handle_and_partitions_by_id() {
             huge.put(b"k", &vec![0; 17 << 20]);
             assert_eq!(partition.commit(huge).await.unwrap_err().kind(), ErrorKind::TooLarge, "{level}");
         }
-        let (one, two) = (host.partition(level, PartitionId(3)), host.partition(level, PartitionId(11)));
+        let (one, two) = (replicas.partition(level, PartitionId(3)), replicas.partition(level, PartitionId(11)));
         let (mut first, mut second) = (one.batch(), two.batch());
         first.put(b"t", b"1");
         second.put(b"t", b"2");
         one.commit_together(vec![first, second]).await.unwrap();
         assert_eq!((get(&one, "t"), get(&two, "t")), (Some("1".into()), Some("2".into())));
-        let stranger = host.partition(level, PartitionId(4)).batch();
+        let stranger = replicas.partition(level, PartitionId(4)).batch();
         assert_eq!(one.commit_together(vec![stranger]).await.unwrap_err().kind(), ErrorKind::Invalid);
     }
 }
@@ -51,19 +51,19 @@ async fn all_levels_through_the_same_handle_and_partitions_by_id() {
 async fn a_host_that_was_stopped_serves_nothing_on_any_level() {
     let nodes = Nodes::default();
     let process = founded(&nodes, &SimDisk::new(1), options(1)).await;
-    let partitions = LEVELS.map(|level| process.host.partition(level, PartitionId(1)));
+    let partitions = LEVELS.map(|level| process.replicas.partition(level, PartitionId(1)));
     for partition in &partitions {
         put(partition, "k", "v").await.unwrap();
     }
-    process.host.stop().await;
+    process.replicas.stop().await;
     for (level, partition) in LEVELS.into_iter().zip(&partitions) {
         assert_eq!(put(partition, "k", "lost").await.unwrap_err().kind(), ErrorKind::Fatal, "{level}");
         let not_primary = ErrorKind::NotPrimary { hint: None };
         assert_eq!(partition.get(b"k").unwrap_err().kind(), not_primary, "{level}");
         assert_eq!(partition.held(b"k").unwrap_err().kind(), not_primary, "{level}");
         assert_eq!(partition.read().unwrap_err().kind(), not_primary, "{level}");
-        let standing = *partition.watch().borrow();
-        assert_eq!((standing.role, standing.primary), (Role::Secondary, None), "{level}");
+        let role_state = *partition.watch().borrow();
+        assert_eq!((role_state.role, role_state.primary), (Role::Secondary, None), "{level}");
     }
 }
 
@@ -71,12 +71,12 @@ async fn a_host_that_was_stopped_serves_nothing_on_any_level() {
 async fn a_commit_of_as_many_batches_as_allowed_fits_the_smallest_log_that_is_allowed() {
     let nodes = Nodes::default();
     let mut least = options(1);
-    // What `HostOptions` demands, to the byte: commits of 16 MiB and 1 MiB beside them.
+    // What `NodeReplicasOptions` demands, to the byte: commits of 16 MiB and 1 MiB beside them.
     least.log.batch_bytes_max = 17 << 20;
     least.log.queue_bytes_max = least.log.queue_bytes_max.max(17 << 20);
     let process = founded(&nodes, &SimDisk::new(1), least).await;
     for level in LEVELS {
-        let partition = process.host.partition(level, PartitionId(1));
+        let partition = process.replicas.partition(level, PartitionId(1));
         let batches = |count: usize| -> Vec<_> {
             let full = |number: usize| {
                 let mut batch = partition.batch();
@@ -100,7 +100,7 @@ async fn persisted_state_survives_and_the_rest_does_not() {
         let key = format!("crash {crash}");
         for level in LEVELS {
             for id in 0..8 {
-                put(&process.host.partition(level, PartitionId(id)), &key, "v").await.unwrap();
+                put(&process.replicas.partition(level, PartitionId(id)), &key, "v").await.unwrap();
             }
         }
         if crash {
@@ -111,7 +111,7 @@ async fn persisted_state_survives_and_the_rest_does_not() {
         let process = founded(&nodes, &disk, options(1)).await;
         for level in LEVELS {
             for id in 0..8 {
-                let found = get(&process.host.partition(level, PartitionId(id)), &key);
+                let found = get(&process.replicas.partition(level, PartitionId(id)), &key);
                 assert_eq!(found.is_some(), level == Level::Persisted, "{level} after {key}");
             }
         }
@@ -125,21 +125,21 @@ async fn a_folder_is_opened_only_by_its_node_and_by_one_process() {
     let process = founded(&nodes, &disk, options(1)).await;
     let second = nodes.open(&disk, options(1)).await.err().unwrap();
     assert_eq!(second.kind(), ErrorKind::Conflict, "{second}");
-    put(&process.host.partition(Level::Persisted, PartitionId(1)), "k", "v").await.unwrap();
+    put(&process.replicas.partition(Level::Persisted, PartitionId(1)), "k", "v").await.unwrap();
     nodes.stop(process).await;
 
     let other = nodes.open(&disk, options(2)).await.err().unwrap();
     assert!(other.kind() == ErrorKind::Invalid && other.to_string().contains("n1"), "{other}");
-    let more = nodes.open(&disk, HostOptions { sets_per_level: 4, ..options(1) }).await.err().unwrap();
+    let more = nodes.open(&disk, NodeReplicasOptions { sets_per_level: 4, ..options(1) }).await.err().unwrap();
     assert!(more.kind() == ErrorKind::Invalid && more.to_string().contains("8 sets"), "{more}");
-    let none = nodes.open(&disk, HostOptions { sets_per_level: 0, ..options(1) }).await.err().unwrap();
+    let none = nodes.open(&disk, NodeReplicasOptions { sets_per_level: 0, ..options(1) }).await.err().unwrap();
     assert_eq!(none.kind(), ErrorKind::Invalid);
 
     let identity = Path::new(FOLDER).join("identity");
     disk.set_byte(&identity, 8, 9).unwrap();
     let version = nodes.open(&disk, options(1)).await.err().unwrap();
     assert_eq!(version.kind(), ErrorKind::UnknownVersion, "{version}");
-    disk.set_byte(&identity, 8, 2).unwrap();
+    disk.set_byte(&identity, 8, 3).unwrap();
     for offset in [0, 9, 17, 19, 35, 99, 100] {
         disk.flip_bit(&identity, offset, 3).unwrap();
         let damaged = nodes.open(&disk, options(1)).await.err().unwrap();
@@ -147,7 +147,7 @@ async fn a_folder_is_opened_only_by_its_node_and_by_one_process() {
         disk.flip_bit(&identity, offset, 3).unwrap();
     }
     let process = founded(&nodes, &disk, options(1)).await;
-    assert_eq!(get(&process.host.partition(Level::Persisted, PartitionId(1)), "k").as_deref(), Some("v"));
+    assert_eq!(get(&process.replicas.partition(Level::Persisted, PartitionId(1)), "k").as_deref(), Some("v"));
     nodes.stop(process).await;
     disk.open(&identity, OpenMode::Existing).unwrap().set_len(5).unwrap();
     assert_eq!(nodes.open(&disk, options(1)).await.err().unwrap().kind(), ErrorKind::Corrupt);
@@ -158,7 +158,7 @@ async fn a_folder_is_opened_only_by_its_node_and_by_one_process() {
 
 #[tokio::test(start_paused = true)]
 async fn options_that_contradict_each_other_are_refused_by_their_names_before_anything_is_done() {
-    type Contradict = fn(&mut HostOptions);
+    type Contradict = fn(&mut NodeReplicasOptions);
     let contradictions: [(Contradict, [&str; 2]); 4] = [
         (
             |options| options.replica.commit.waiting_bytes_max = 1 << 20,
@@ -190,10 +190,10 @@ async fn a_folder_whose_creation_was_cut_short_keeps_its_identity_after_a_crash(
         disk.inject(Fault::on(DiskOp::SyncDir).path(FOLDER));
         assert!(nodes.open(&disk, options(1)).await.is_err());
         let process = founded(&nodes, &disk, options(1)).await;
-        put(&process.host.partition(Level::Persisted, PartitionId(1)), "k", "v").await.unwrap();
+        put(&process.replicas.partition(Level::Persisted, PartitionId(1)), "k", "v").await.unwrap();
         nodes.kill(process, &disk);
         let process = founded(&nodes, &disk, options(1)).await;
-        let found = get(&process.host.partition(Level::Persisted, PartitionId(1)), "k");
+        let found = get(&process.replicas.partition(Level::Persisted, PartitionId(1)), "k");
         assert_eq!(found.as_deref(), Some("v"), "seed {seed}");
         nodes.kill(process, &disk);
     }
@@ -203,7 +203,7 @@ async fn a_folder_whose_creation_was_cut_short_keeps_its_identity_after_a_crash(
 async fn a_host_that_could_not_be_opened_leaves_the_folder_free() {
     let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
     let process = founded(&nodes, &disk, options(1)).await;
-    put(&process.host.partition(Level::Persisted, PartitionId(7)), "k", "v").await.unwrap();
+    put(&process.replicas.partition(Level::Persisted, PartitionId(7)), "k", "v").await.unwrap();
     nodes.stop(process).await;
     // The store of the last set is damaged: the replicas of all others have been started by then.
     let last = Path::new(FOLDER).join("state").join(format!("{}.redb", SetId { level: Level::Persisted, number: 7 }));
@@ -241,11 +241,11 @@ fn restore(disk: &SimDisk, path: &Path, bytes: &[u8]) {
 }
 
 /// A folder of one node whose log of set 0 was cut, with a copy of the state file from before that.
-async fn folder_with_a_cut_log(nodes: &Nodes, disk: &SimDisk, options: HostOptions, state: &Path) -> Vec<u8> {
+async fn folder_with_a_cut_log(nodes: &Nodes, disk: &SimDisk, options: NodeReplicasOptions, state: &Path) -> Vec<u8> {
     let process = founded(nodes, disk, options).await;
-    let partition = process.host.partition(Level::Persisted, PartitionId(0));
+    let partition = process.replicas.partition(Level::Persisted, PartitionId(0));
     put(&partition, "early", "1").await.unwrap();
-    let replica = process.host.replica(partition.set()).unwrap();
+    let replica = process.replicas.replica(partition.set()).unwrap();
     replica.checkpoint().await.unwrap();
     let early = copied(disk, state);
     for number in 0..10 {
@@ -267,7 +267,7 @@ async fn folder_with_a_cut_log(nodes: &Nodes, disk: &SimDisk, options: HostOptio
 #[tokio::test(start_paused = true)]
 async fn a_state_file_that_is_missing_or_older_than_the_log_is_refused() {
     let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
-    let mut few = HostOptions { sets_per_level: 1, ..options(1) };
+    let mut few = NodeReplicasOptions { sets_per_level: 1, ..options(1) };
     few.replica.checkpoint.log_keep_bytes = 0;
     let state = Path::new(FOLDER).join("state").join("persisted-0.redb");
     let early = folder_with_a_cut_log(&nodes, &disk, few.clone(), &state).await;
@@ -288,7 +288,7 @@ async fn a_state_file_that_is_missing_or_older_than_the_log_is_refused() {
 
     restore(&disk, &state, &newest);
     let process = founded(&nodes, &disk, few.clone()).await;
-    let partition = process.host.partition(Level::Persisted, PartitionId(0));
+    let partition = process.replicas.partition(Level::Persisted, PartitionId(0));
     assert_eq!((get(&partition, "early").as_deref(), get(&partition, "late").as_deref()), (Some("1"), Some("2")));
 }
 
@@ -296,14 +296,14 @@ async fn a_state_file_that_is_missing_or_older_than_the_log_is_refused() {
 async fn a_state_file_that_is_missing_while_the_log_is_whole_is_made_anew() {
     let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
     let process = founded(&nodes, &disk, options(1)).await;
-    let partition = process.host.partition(Level::Persisted, PartitionId(0));
+    let partition = process.replicas.partition(Level::Persisted, PartitionId(0));
     put(&partition, "k", "v").await.unwrap();
-    process.host.replica(partition.set()).unwrap().checkpoint().await.unwrap();
+    process.replicas.replica(partition.set()).unwrap().checkpoint().await.unwrap();
     drop(partition);
     nodes.stop(process).await;
     disk.remove(&Path::new(FOLDER).join("state").join("persisted-0.redb")).unwrap();
     let process = founded(&nodes, &disk, options(1)).await;
-    assert_eq!(get(&process.host.partition(Level::Persisted, PartitionId(0)), "k").as_deref(), Some("v"));
+    assert_eq!(get(&process.replicas.partition(Level::Persisted, PartitionId(0)), "k").as_deref(), Some("v"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -313,10 +313,10 @@ async fn a_folder_whose_log_is_gone_is_refused() {
     {
         let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
         let process = founded(&nodes, &disk, options(1)).await;
-        let partition = process.host.partition(Level::Persisted, PartitionId(0));
+        let partition = process.replicas.partition(Level::Persisted, PartitionId(0));
         put(&partition, "k", "v").await.unwrap();
         if checkpointed {
-            process.host.replica(partition.set()).unwrap().checkpoint().await.unwrap();
+            process.replicas.replica(partition.set()).unwrap().checkpoint().await.unwrap();
         }
         drop(partition);
         nodes.stop(process).await;
@@ -344,7 +344,7 @@ async fn a_folder_whose_log_is_gone_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_first_start_that_was_cut_short_anywhere_is_taken_up_again() {
-    let few = HostOptions { sets_per_level: 1, ..options(1) };
+    let few = NodeReplicasOptions { sets_per_level: 1, ..options(1) };
     let mut operations = 0;
     loop {
         let (nodes, disk) = (Nodes::default(), SimDisk::new(operations));
@@ -358,7 +358,7 @@ async fn a_first_start_that_was_cut_short_anywhere_is_taken_up_again() {
         let process = nodes.open(&disk, few.clone()).await.unwrap_or_else(|error| {
             panic!("it cannot be opened after a crash {operations} operations after its first start: {error}")
         });
-        process.host.found().await.unwrap();
+        process.replicas.bootstrap().await.unwrap();
         put(&at_primary(&[&process], Level::Persisted, 0).await, "k", "v").await.unwrap();
         nodes.kill(process, &disk);
         if is_whole {
@@ -372,15 +372,15 @@ async fn a_first_start_that_was_cut_short_anywhere_is_taken_up_again() {
 #[tokio::test(start_paused = true)]
 async fn the_log_is_cut_however_short_each_run_is() {
     let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
-    let mut few = HostOptions { sets_per_level: 1, ..options(1) };
+    let mut few = NodeReplicasOptions { sets_per_level: 1, ..options(1) };
     few.replica.checkpoint.log_keep_bytes = 1 << 20;
     for run in 0..10 {
         let process = founded(&nodes, &disk, few.clone()).await;
-        let partition = process.host.partition(Level::Persisted, PartitionId(0));
+        let partition = process.replicas.partition(Level::Persisted, PartitionId(0));
         for number in 0..4 {
             put(&partition, &format!("{run} {number}"), &"x".repeat(100_000)).await.unwrap();
         }
-        let replica = process.host.replica(partition.set()).unwrap();
+        let replica = process.replicas.replica(partition.set()).unwrap();
         replica.checkpoint().await.unwrap();
         if run == 9 {
             // Of four megabytes: one and a little more, and the entries that each start adds.
@@ -400,14 +400,14 @@ async fn the_log_is_cut_however_short_each_run_is() {
 async fn three_hosts_become_one_system_and_outlive_restarts() {
     let nodes = Nodes::default();
     let disks = [SimDisk::new(1), SimDisk::new(2), SimDisk::new(3)];
-    let few = |node| HostOptions { sets_per_level: 2, ..options(node) };
+    let few = |node| NodeReplicasOptions { sets_per_level: 2, ..options(node) };
     let all: Vec<NodeId> = (1..=3).map(NodeId).collect();
     let first = founded(&nodes, &disks[0], few(1)).await;
-    let cluster = Some(first.host.cluster());
+    let cluster = Some(first.replicas.cluster());
     let mut others = Vec::new();
     for node in 2..=3 {
-        let process = nodes.open(&disks[node - 1], HostOptions { cluster, ..few(node as u64) }).await.unwrap();
-        process.host.join(&all).await.unwrap();
+        let process = nodes.open(&disks[node - 1], NodeReplicasOptions { cluster, ..few(node as u64) }).await.unwrap();
+        process.replicas.join(&all).await.unwrap();
         others.push(process);
     }
     let (third, second) = (others.pop().unwrap(), others.pop().unwrap());
@@ -418,8 +418,8 @@ async fn three_hosts_become_one_system_and_outlive_restarts() {
     }
     let volatile = SetId { level: Level::Volatile, number: 0 };
     let persisted = SetId { level: Level::Persisted, number: 0 };
-    let before = first.host.replica(volatile).unwrap().status().identity.replica;
-    let persisted_before = first.host.replica(persisted).unwrap().status().identity.replica;
+    let before = first.replicas.replica(volatile).unwrap().status().identity.replica;
+    let persisted_before = first.replicas.replica(persisted).unwrap().status().identity.replica;
     nodes.kill(first, &disks[0]);
     for level in [Level::Persisted, Level::Volatile] {
         for id in 0..4 {
@@ -429,12 +429,12 @@ async fn three_hosts_become_one_system_and_outlive_restarts() {
         }
     }
     let first = nodes.open(&disks[0], few(1)).await.unwrap();
-    first.host.join(&all).await.unwrap();
-    let members = first.host.replica(volatile).unwrap().status();
+    first.replicas.join(&all).await.unwrap();
+    let members = first.replicas.replica(volatile).unwrap().status();
     assert_ne!(members.identity.replica, before, "a volatile replica that restarts is another one");
     assert_eq!(members.voters.get(&members.identity.replica), Some(&NodeId(1)));
     assert!(!members.voters.contains_key(&before) && members.voters.len() == 3, "{members:?}");
-    let members = first.host.replica(persisted).unwrap().status();
+    let members = first.replicas.replica(persisted).unwrap().status();
     assert_eq!(members.identity.replica, persisted_before, "a persisted one stays who it is");
     assert_eq!(members.voters.get(&persisted_before), Some(&NodeId(1)));
     // With the second gone, the first is needed for a quorum.
@@ -453,8 +453,8 @@ async fn a_request_for_a_set_that_is_not_here_is_answered() {
     let nodes = Nodes::default();
     let process = founded(&nodes, &SimDisk::new(1), options(1)).await;
     let nowhere = SetId { level: Level::Persisted, number: 99 };
-    assert!(!process.host.receive(nowhere, vec![1, 2, 3].into()).await.is_empty());
-    assert!(process.host.replica(nowhere).is_none());
+    assert!(!process.replicas.receive(nowhere, vec![1, 2, 3].into()).await.is_empty());
+    assert!(process.replicas.replica(nowhere).is_none());
 }
 
 /// The identity of node 1 with eight sets per level in format version 1.
@@ -508,5 +508,5 @@ async fn an_identity_of_version_1_stays_while_its_log_is_in_use() {
 
     drop(running);
     nodes.open(&disk, options(1)).await.map(|_| ()).unwrap();
-    assert_eq!(read(&disk, &identity)[8], 2, "replaced once the folder is free");
+    assert_eq!(read(&disk, &identity)[8], 3, "replaced once the folder is free");
 }

@@ -5,7 +5,7 @@ use std::future::Future;
 use crate::actor::Actor;
 use crate::actor::presence::Object;
 use crate::call::current::TurnKind;
-use crate::call::host::{ExclusiveMethod, SharedMethod};
+use crate::call::object_host::{ExclusiveMethod, SharedMethod};
 
 /// How a method gets at its actor.
 pub(crate) trait Access<T: Actor, R>: Send + 'static {

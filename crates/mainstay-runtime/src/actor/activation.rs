@@ -9,11 +9,11 @@ use mainstay_state::CommitFaults;
 use mainstay_state::actor::ActorStore;
 
 use crate::actor::Actor;
+use crate::actor::actor_table::{ActorPartition, ActorTable};
 use crate::actor::alarm::Alarm;
-use crate::actor::hall::{Hall, HallCore};
 use crate::actor::sweep::Sweeper;
-use crate::service::activation::{Activation, Place, Tasks};
-use crate::slot::{Opened, Tenant};
+use crate::service::activation::{Activation, PartitionContext, ScopeGuard};
+use crate::slot::{OpenPartition, PartitionObjects};
 
 /// How the actors of a type are run, in what is not for operators to set.
 #[derive(Debug, Clone)]
@@ -33,34 +33,35 @@ impl Default for ActorOptions {
 
 /// The actors of a partition while the partition is primary here, in one epoch.
 pub(crate) struct ActorActivation<T: Actor> {
-    hall: Arc<Hall<T>>,
-    opened: Arc<Opened>,
+    table: Arc<ActorTable<T>>,
+    opened: Arc<OpenPartition>,
     store: ActorStore,
-    tasks: Tasks,
+    tasks: ScopeGuard,
     /// What fires reminders, and sweeps what has expired.
-    clocks: Tasks,
+    clocks: ScopeGuard,
 }
 
 impl<T: Actor> ActorActivation<T> {
-    pub(crate) async fn open(place: Place) -> Result<Box<dyn Activation>> {
+    pub(crate) async fn open(context: PartitionContext) -> Result<Box<dyn Activation>> {
         let scope = Scope::new();
-        let tasks = Tasks(scope.clone());
-        let store = ActorStore::open(place.partition.clone()).await?;
-        if store.epoch() != place.epoch {
+        let tasks = ScopeGuard(scope.clone());
+        let store = ActorStore::open(context.partition.clone()).await?;
+        if store.epoch() != context.epoch {
             return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
         }
-        place.population.stray_fields.look_at_first(&store, T::NAME, T::FIELDS);
-        let hall = Hall::<T>::open(HallCore::new(place, store.clone(), scope.clone(), T::REMINDABLE.is_some()));
-        let clocks = Tasks(Scope::new());
-        Alarm::start(&hall, &clocks.0);
-        Sweeper::start(&hall, &clocks.0);
-        let opened = Arc::new(Opened { tenant: Tenant::Actors(hall.clone()), scope });
-        Ok(Box::new(Self { hall, opened, store, tasks, clocks }))
+        context.memory_budget.stray_fields.look_at_first(&store, T::NAME, T::FIELDS);
+        let table =
+            ActorTable::<T>::open(ActorPartition::new(context, store.clone(), scope.clone(), T::REMINDABLE.is_some()));
+        let clocks = ScopeGuard(Scope::new());
+        Alarm::start(&table, &clocks.0);
+        Sweeper::start(&table, &clocks.0);
+        let opened = Arc::new(OpenPartition { objects: PartitionObjects::Actors(table.clone()), scope });
+        Ok(Box::new(Self { table, opened, store, tasks, clocks }))
     }
 }
 
 impl<T: Actor> Activation for ActorActivation<T> {
-    fn opened(&self) -> Arc<Opened> {
+    fn opened(&self) -> Arc<OpenPartition> {
         self.opened.clone()
     }
 
@@ -71,15 +72,15 @@ impl<T: Actor> Activation for ActorActivation<T> {
 
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let Self { hall, store, tasks, clocks, .. } = &*self;
+            let Self { table, store, tasks, clocks, .. } = &*self;
             // Nothing begins any more. What is due stays in the store, and the turns that have begun go on.
             clocks.0.stop();
             clocks.0.ended().await;
-            let grace = hall.core().settings.deactivation_grace;
-            if time::timeout(grace, hall.close()).await.is_err() {
+            let grace = table.partition().settings.deactivation_grace;
+            if time::timeout(grace, table.close()).await.is_err() {
                 tracing::warn!(
-                    service = %hall.core().address.service,
-                    partition = %hall.core().address.partition,
+                    service = %table.partition().address.service,
+                    partition = %table.partition().address.partition,
                     grace_ms = grace.as_millis() as u64,
                     "turns have not ended within the grace period and are dropped"
                 );
@@ -95,6 +96,6 @@ impl<T: Actor> Activation for ActorActivation<T> {
 impl<T: Actor> Drop for ActorActivation<T> {
     fn drop(&mut self) {
         self.tasks.0.stop();
-        self.hall.abandon();
+        self.table.abandon();
     }
 }

@@ -3,16 +3,15 @@ use std::sync::Arc;
 
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration, Instant, WallTime};
-use mainstay_core::{ActorId, Result, random};
+use mainstay_core::{ActorId, Result};
 use mainstay_state::actor::{Reminder, WhenDue};
 use parking_lot::Mutex;
-use rand::RngExt as _;
 
 use crate::actor::Actor;
-use crate::actor::errand::{self, Done, Errand};
-use crate::actor::hall::Hall;
+use crate::actor::actor_table::ActorTable;
+use crate::actor::reminder_job::{self, Done, ReminderJob};
 use crate::actor::settings::ReminderSettings;
-use crate::backoff::Backoff;
+use mainstay_core::Backoff;
 
 /// How many reminders of a partition are handled at a time. Each takes a task, and may activate an actor.
 const FIRING_MAX: usize = 64;
@@ -48,7 +47,7 @@ const LEAVING_PAUSE: Duration = Duration::from_millis(50);
 /// What is due is in the store alone, in order: nothing has to be loaded before reminders can be used, and a reminder that
 /// is committed is fired, however the node or this task ended in between.
 pub(crate) struct Alarm<T: Actor> {
-    hall: Arc<Hall<T>>,
+    table: Arc<ActorTable<T>>,
     /// Since when there is somebody to fire them.
     up_since: WallTime,
     firing: Arc<Mutex<Firing>>,
@@ -61,8 +60,8 @@ type Fired = (ActorId, String);
 
 impl<T: Actor> Alarm<T> {
     /// Starts it.
-    pub(crate) fn start(hall: &Arc<Hall<T>>, scope: &Scope) {
-        let alarm = Self { hall: hall.clone(), up_since: time::wall(), firing: Arc::default(), scope: scope.clone() };
+    pub(crate) fn start(table: &Arc<ActorTable<T>>, scope: &Scope) {
+        let alarm = Self { table: table.clone(), up_since: time::wall(), firing: Arc::default(), scope: scope.clone() };
         if T::REMINDABLE.is_some() {
             drop(scope.spawn(alarm.keep()));
         } else {
@@ -72,25 +71,25 @@ impl<T: Actor> Alarm<T> {
 
     /// Says that there are reminders and nobody to handle them, which is so when a type has stopped to be remindable.
     fn warn_if_deaf(&self) {
-        let core = self.hall.core();
+        let core = self.table.partition();
         if let Ok(Some(due)) = core.store().and_then(|store| store.next_due()) {
             tracing::warn!(address = %core.address, %due, "there are reminders, and the actor is not `Remindable`: they wait");
         }
     }
 
     async fn keep(mut self) {
-        let core = self.hall.core().clone();
-        let mut backoff = Backoff::new();
+        let core = self.table.partition().clone();
+        let mut backoff = Backoff::default().retries();
         let mut clock = ClockWatch::start();
         // It may have been set back while nobody was there.
-        drop(self.scope.spawn(bring_forward(self.hall.clone(), None)));
+        drop(self.scope.spawn(bring_forward(self.table.clone(), None)));
         loop {
             if let Some(by) = clock.set_back() {
                 let by_ms = by.as_millis() as u64;
                 tracing::warn!(address = %core.address, by_ms, "the wall clock was set back: reminders that wait for a length of time are brought forward");
                 // So that what is planned from now on was not missed.
                 self.up_since = self.up_since.saturating_sub(by);
-                drop(self.scope.spawn(bring_forward(self.hall.clone(), Some(by))));
+                drop(self.scope.spawn(bring_forward(self.table.clone(), Some(by))));
             }
             // Whatever is set while it looks makes it look again.
             core.bell.arm(WallTime::MAX);
@@ -112,7 +111,7 @@ impl<T: Actor> Alarm<T> {
 
     /// Fires what is due, as far as there is room.
     async fn fire_due(&self) -> Result<Next> {
-        let (core, now, begun) = (self.hall.core(), time::wall(), time::now());
+        let (core, now, begun) = (self.table.partition(), time::wall(), time::now());
         let mut passed_over = 0;
         let mut last: Option<(WallTime, ActorId, String)> = None;
         loop {
@@ -124,7 +123,7 @@ impl<T: Actor> Alarm<T> {
                 let admission = self.firing.lock().admit(&fired);
                 match admission {
                     Admission::Begins => {
-                        let ends = Ends { hall: self.hall.clone(), firing: self.firing.clone(), fired };
+                        let ends = Ends { table: self.table.clone(), firing: self.firing.clone(), fired };
                         drop(self.scope.spawn(deliver(ends, reminder.clone(), self.up_since)));
                     }
                     Admission::Waits => passed_over += 1,
@@ -148,7 +147,7 @@ impl<T: Actor> Alarm<T> {
 
     /// Sleeps until it is time, or the bell rings.
     async fn sleep_until(&self, next: Next) {
-        let bell = &self.hall.core().bell;
+        let bell = &self.table.partition().bell;
         match next {
             // If the clock was set back, that is seen when the first would have been due, or before.
             Next::At(moment) => bell.rung_or_due(moment, LOOK_AGAIN).await,
@@ -178,11 +177,11 @@ impl ClockWatch {
 }
 
 /// Has no reminder wait for longer than it was to because the wall clock was set back, by so much if that is known.
-async fn bring_forward<T: Actor>(hall: Arc<Hall<T>>, by: Option<Duration>) {
-    let core = hall.core().clone();
-    let mut backoff = Backoff::new();
+async fn bring_forward<T: Actor>(table: Arc<ActorTable<T>>, by: Option<Duration>) {
+    let core = table.partition().clone();
+    let mut backoff = Backoff::default().retries();
     // What belongs to an actor that is busy, or could not be stored, is tried again.
-    while !matches!(bring_all_forward(&hall, by).await, Ok(0)) {
+    while !matches!(bring_all_forward(&table, by).await, Ok(0)) {
         let pause = backoff.pause();
         tracing::debug!(address = %core.address, ?pause, "reminders are still to be brought forward");
         time::sleep(pause).await;
@@ -190,8 +189,8 @@ async fn bring_forward<T: Actor>(hall: Arc<Hall<T>>, by: Option<Duration>) {
 }
 
 /// Returns how many are left.
-async fn bring_all_forward<T: Actor>(hall: &Arc<Hall<T>>, by: Option<Duration>) -> Result<usize> {
-    let (core, now) = (hall.core(), time::wall());
+async fn bring_all_forward<T: Actor>(table: &Arc<ActorTable<T>>, by: Option<Duration>) -> Result<usize> {
+    let (core, now) = (table.partition(), time::wall());
     let (mut left, mut last) = (0, None::<(WallTime, ActorId, String)>);
     loop {
         let after = last.as_ref().map(|(due, id, name)| (*due, id, &**name));
@@ -200,12 +199,12 @@ async fn bring_all_forward<T: Actor>(hall: &Arc<Hall<T>>, by: Option<Duration>) 
         last = page.last().map(|(id, reminder)| (reminder.due, id.clone(), reminder.name.clone()));
         let late = page.into_iter().filter_map(|(id, reminder)| {
             let next = reminder.after_set_back(now, by, core.settings.reminders.retry_max)?;
-            // A hall that is closed has nothing changed any more.
-            Some((hall.cell(&id)?, reminder, next))
+            // A table that is closed has nothing changed any more.
+            Some((table.cell(&id)?, reminder, next))
         });
         let replaced = late.map(|(cell, reminder, next)| async move {
             let due = next.due;
-            let replacing = errand::run(&cell, reminder, Errand::Replace(Some(next)));
+            let replacing = reminder_job::run(&cell, reminder, ReminderJob::Replace(Some(next)));
             match time::timeout(FIRING_TIME, replacing).await {
                 Ok(Done::Settled) => {
                     core.bell.due_at(due);
@@ -281,7 +280,7 @@ impl Firing {
 
 /// A reminder that is being handled, until that ends in whatever way.
 struct Ends<T: Actor> {
-    hall: Arc<Hall<T>>,
+    table: Arc<ActorTable<T>>,
     firing: Arc<Mutex<Firing>>,
     fired: Fired,
 }
@@ -289,22 +288,22 @@ struct Ends<T: Actor> {
 impl<T: Actor> Drop for Ends<T> {
     fn drop(&mut self) {
         self.firing.lock().all.remove(&self.fired);
-        self.hall.core().bell.ring();
+        self.table.partition().bell.ring();
     }
 }
 
 /// Has a reminder handled that is due, and sees to what becomes of it.
 async fn deliver<T: Actor>(ends: Ends<T>, reminder: Reminder, up_since: WallTime) {
-    let (hall, id) = (&ends.hall, &ends.fired.0);
-    let core = hall.core();
-    let errand = match reminder.when_due(time::wall(), up_since) {
-        WhenDue::Fire => Errand::Fire,
-        WhenDue::Postpone(next) => Errand::Replace(Some(*next)),
-        WhenDue::Remove => Errand::Replace(None),
+    let (table, id) = (&ends.table, &ends.fired.0);
+    let core = table.partition();
+    let job = match reminder.when_due(time::wall(), up_since) {
+        WhenDue::Fire => ReminderJob::Fire,
+        WhenDue::Postpone(next) => ReminderJob::Replace(Some(*next)),
+        WhenDue::Remove => ReminderJob::Replace(None),
     };
-    // A hall that is closed fires nothing any more.
-    let Some(cell) = hall.cell(id) else { return };
-    let error = match errand::run(&cell, reminder.clone(), errand).await {
+    // A table that is closed fires nothing any more.
+    let Some(cell) = table.cell(id) else { return };
+    let error = match reminder_job::run(&cell, reminder.clone(), job).await {
         Done::Settled => return,
         Done::Left => return time::sleep(LEAVING_PAUSE).await,
         Done::Failed(error) => error,
@@ -321,20 +320,17 @@ async fn deliver<T: Actor>(ends: Ends<T>, reminder: Reminder, up_since: WallTime
     );
     let now = time::wall();
     let again = Reminder { due: now.saturating_add(pause), ..reminder.after_failure(now) };
-    let Some(cell) = hall.cell(id) else { return };
-    match errand::run(&cell, reminder, Errand::Replace(Some(again))).await {
+    let Some(cell) = table.cell(id) else { return };
+    match reminder_job::run(&cell, reminder, ReminderJob::Replace(Some(again))).await {
         Done::Settled => {}
         // What cannot be recorded is waited for here.
         Done::Left | Done::Failed(_) => time::sleep(pause).await,
     }
 }
 
-/// How long to wait after one more failure: doubled with each, and shortened by up to a half at random, so that what failed
-/// together does not come back together.
+/// How long to wait after one more failure.
 fn retry_pause(settings: &ReminderSettings, failures: u32) -> Duration {
-    let factor = 1_u32.checked_shl(failures).unwrap_or(u32::MAX);
-    let longest = settings.retry_initial.saturating_mul(factor).min(settings.retry_max);
-    random::rng().random_range(longest / 2..=longest)
+    Backoff::new(settings.retry_initial, settings.retry_max).pause(failures.saturating_add(1))
 }
 
 #[cfg(test)]
@@ -382,7 +378,7 @@ mod tests {
 
     #[test]
     fn pauses_double_from_the_first_to_the_longest_and_differ() {
-        random::seed_thread(1);
+        mainstay_core::random::seed_thread(1);
         let settings = ReminderSettings {
             retry_initial: Duration::from_secs(2),
             retry_max: Duration::from_secs(60),

@@ -1,5 +1,5 @@
-mod doorstep;
-mod held;
+mod actor_guard;
+mod fast_slot;
 pub(crate) mod removal;
 
 use std::collections::VecDeque;
@@ -14,22 +14,23 @@ use atomicbox::AtomicOptionBox;
 use mainstay_core::{ActorId, Error, ErrorKind};
 use parking_lot::Mutex;
 
-use self::doorstep::Entered;
-use self::held::Right;
-pub(crate) use self::held::{Held, Near};
+use self::actor_guard::Right;
+pub(crate) use self::actor_guard::{ActorGuard, CellRef};
+use self::fast_slot::Entered;
 use crate::actor::Actor;
 use crate::actor::access::{Exclusive, Shared};
+use crate::actor::actor_shared::ActorShared;
+use crate::actor::actor_table::ActorPartition;
 use crate::actor::deactivation;
-use crate::actor::hall::HallCore;
-use crate::actor::letter::{CallLetter, Letter, ReplyTo};
+use crate::actor::mailbox_item::{CallItem, MailboxItem, ReplyTo};
 use crate::actor::presence::{Inside, Object};
 use crate::actor::revival;
-use crate::actor::site::Site;
 use crate::actor::work;
 use crate::call::arrival::Call;
-use crate::call::contract::Outcome;
-use crate::call::host::{ExclusiveHost, ExclusiveMethod, Host, SharedMethod, Start};
-use crate::observe::waiting::{Limit, refused};
+use crate::call::contract::MethodResult;
+use crate::call::object_host::{ExclusiveHost, ExclusiveMethod, ObjectHost, SharedMethod, Start};
+use crate::call::turn::panic_text;
+use crate::observe::mailbox_wait::{CallLimit, refused};
 
 /// How many waiting calls one that has ended carries out, before it leaves the rest to a task of their own: its caller
 /// waits meanwhile.
@@ -39,20 +40,23 @@ const DRAINED_MAX: usize = 32;
 /// so, which is less than it takes to wake a task.
 const GLANCES_MAX: u32 = 32;
 
+/// How many items of a full mailbox are scanned for each refused call, on average. Calls whose callers have given up make room.
+const LOOKED_AT_PER_REFUSAL: usize = 16;
+
 /// The place of an actor, active or not: who has it, and who waits.
 ///
 /// An idle actor is taken by the call that comes, and runs on the caller's task. Where it is taken already the call waits
-/// in line as a `Letter`, and is carried out by whoever has the actor when it gives it back: the actor never waits for
+/// in line as a `MailboxItem`, and is carried out by whoever has the actor when it gives it back: the actor never waits for
 /// a task to wake up. Most turns are over in less time than that takes, and so a call lingers for a moment first.
 pub struct ActorCell<T: Actor> {
-    site: Arc<Site>,
+    shared: Arc<ActorShared>,
     /// Where the object lies between two exclusive turns with nobody else about.
-    doorstep: AtomicOptionBox<Inside<T>>,
+    fast_slot: AtomicOptionBox<Inside<T>>,
     /// True while somebody looks inside, waits in line, or the place is closed.
-    is_heard: AtomicBool,
+    contended: AtomicBool,
     /// Whether what runs is a use of the actor.
     is_in_use: AtomicBool,
-    /// When it was last used, by the clock of its [population](crate::actor::population::Population).
+    /// When it was last used, by the clock of its [population](crate::actor::memory_budget::MemoryBudget).
     used: AtomicU64,
     inner: Mutex<Inner<T>>,
 }
@@ -61,7 +65,9 @@ struct Inner<T: Actor> {
     /// The object, unless a turn has it to itself or it is not active. Shared turns have clones.
     object: Option<Object<T>>,
     running: Running,
-    queue: VecDeque<Box<dyn Letter<T>>>,
+    queue: VecDeque<Box<dyn MailboxItem<T>>>,
+    /// How many more calls are refused for a full mailbox before abandoned calls are looked for again.
+    refusals_left: usize,
     /// True once nothing runs here any more.
     is_closed: bool,
 }
@@ -69,7 +75,7 @@ struct Inner<T: Actor> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Running {
     Nobody,
-    /// Or nobody, and the object lies on the doorstep.
+    /// Or nobody, and the object lies on the fast_slot.
     One,
     Sharing(u32),
 }
@@ -84,17 +90,23 @@ struct Taken<T> {
 type Admitted<T, M> = (Taken<T>, M, Call);
 
 /// The rest of a turn of a letter that has to wait, which sends its answer itself.
-pub(crate) type LetterTurn = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type ItemTurn = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl<T: Actor> ActorCell<T> {
-    pub(crate) fn new(id: ActorId, hall: Arc<HallCore>) -> Arc<Self> {
+    pub(crate) fn new(id: ActorId, partition: Arc<ActorPartition>) -> Arc<Self> {
         Arc::new_cyclic(|cell: &Weak<Self>| {
-            let site = Arc::new(Site::new(id, hall, cell.clone()));
-            let inner = Inner { object: None, running: Running::Nobody, queue: VecDeque::new(), is_closed: false };
+            let shared = Arc::new(ActorShared::new(id, partition, cell.clone()));
+            let inner = Inner {
+                object: None,
+                running: Running::Nobody,
+                queue: VecDeque::new(),
+                refusals_left: 0,
+                is_closed: false,
+            };
             Self {
-                site,
-                doorstep: AtomicOptionBox::none(),
-                is_heard: AtomicBool::new(false),
+                shared,
+                fast_slot: AtomicOptionBox::none(),
+                contended: AtomicBool::new(false),
                 is_in_use: AtomicBool::new(false),
                 used: AtomicU64::new(0),
                 inner: Mutex::new(inner),
@@ -102,14 +114,14 @@ impl<T: Actor> ActorCell<T> {
         })
     }
 
-    pub(crate) fn site(&self) -> &Arc<Site> {
-        &self.site
+    pub(crate) fn actor_shared(&self) -> &Arc<ActorShared> {
+        &self.shared
     }
 
     /// Returns once a turn that is just passing has ended, or has taken too long for that.
     #[inline]
     fn approach(&self) {
-        let is_in_passing = &self.site.is_in_passing;
+        let is_in_passing = &self.shared.is_in_passing;
         for _ in 0..GLANCES_MAX {
             if !is_in_passing.load(Ordering::Relaxed) {
                 break;
@@ -118,10 +130,10 @@ impl<T: Actor> ActorCell<T> {
         }
     }
 
-    /// Takes the actor to oneself for a call where it does not lie on the doorstep. If somebody has it the call waits in line.
+    /// Takes the actor to oneself for a call where it does not lie on the fast_slot. If somebody has it the call waits in line.
     fn go_in<R, M>(&self, method: M, call: Call) -> Result<Admitted<T, M>, Start<R::Reply, M>>
     where
-        R: Outcome,
+        R: MethodResult,
         M: ExclusiveMethod<T, R>,
     {
         let mut inner = self.enter();
@@ -135,13 +147,7 @@ impl<T: Actor> ActorCell<T> {
             self.hint(&inner);
             return Ok((taken, method, call));
         }
-        if let Some(error) = self.refusal(&inner, &call) {
-            return Err(self.refuse(inner, &call, error));
-        }
-        let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(CallLetter::boxed(Exclusive(method), call, reply, &self.site));
-        self.hint(&inner);
-        Err(Start::Queued(queued))
+        Err(self.enqueue(inner, call, |call, reply| CallItem::boxed::<T>(Exclusive(method), call, reply, &self.shared)))
     }
 
     /// Notes that a call has come; true if it is a use of the actor.
@@ -156,28 +162,25 @@ impl<T: Actor> ActorCell<T> {
 
     /// Notes that it is used now.
     fn touch(&self) {
-        self.used.store(self.site.hall.population.stamp(), Ordering::Relaxed);
+        self.used.store(self.shared.partition.memory_budget.stamp(), Ordering::Relaxed);
     }
 
     /// Takes out the letter that is next, if it can run now, with the right to the actor.
-    fn next(self: &Arc<Self>) -> Option<(Box<dyn Letter<T>>, Held<'_, T>)> {
+    fn next(self: &Arc<Self>) -> Option<(Box<dyn MailboxItem<T>>, ActorGuard<'_, T>)> {
         loop {
             let mut inner = self.enter();
             let next = inner.queue.front()?;
             let (is_exclusive, is_use) = (next.is_exclusive(), next.is_use());
             let taken = if is_exclusive { inner.take(self, is_use) } else { inner.share(self, is_use) }?;
-            let letter = inner.queue.pop_front()?;
+            let item = inner.queue.pop_front()?;
             self.hint(&inner);
             drop(inner);
-            let held = Held::new(Near::Lent(self), taken);
-            if letter.claim() {
-                return Some((letter, held));
+            let guard = ActorGuard::new(CellRef::Borrowed(self), taken);
+            if item.claim() {
+                return Some((item, guard));
             }
-            held.give_back();
-            // Its arguments are of others.
-            if catch_unwind(AssertUnwindSafe(|| drop(letter))).is_err() {
-                tracing::error!(actor = %self.site, "the arguments of a call that nobody waits for panicked when they were dropped");
-            }
+            guard.give_back();
+            self.discard(item);
         }
     }
 
@@ -185,29 +188,29 @@ impl<T: Actor> ActorCell<T> {
     #[inline]
     fn hint(&self, inner: &Inner<T>) {
         let is_in_passing = inner.running == Running::One && inner.queue.is_empty();
-        self.site.is_in_passing.store(is_in_passing, Ordering::Relaxed);
+        self.shared.is_in_passing.store(is_in_passing, Ordering::Relaxed);
     }
 
     /// Carries out who waits, as long as none of them has to wait for something else.
     pub(crate) fn drain(self: &Arc<Self>, cx: &mut Context<'_>) {
         for _ in 0..DRAINED_MAX {
-            let Some((letter, held)) = self.next() else { return };
-            let Ok(rest) = catch_unwind(AssertUnwindSafe(|| letter.carry_out(held, cx))) else {
+            let Some((item, guard)) = self.next() else { return };
+            let Ok(rest) = catch_unwind(AssertUnwindSafe(|| item.carry_out(guard, cx))) else {
                 // Next to nothing of an application runs here that is not caught before. It must not become the fault of
                 // whoever carries it out, and its caller is told when it is dropped.
-                tracing::error!(actor = %self.site, "a turn panicked outside of its method");
+                tracing::error!(actor = %self.shared, "a turn panicked outside of its method");
                 continue;
             };
             if let Some(turn) = rest {
                 let cell = self.clone();
-                drop(self.site.hall.scope.spawn(async move {
+                drop(self.shared.partition.scope.spawn(async move {
                     turn.await;
                     cell.drained().await;
                 }));
             }
         }
         let cell = self.clone();
-        drop(self.site.hall.scope.spawn(async move { cell.drained().await }));
+        drop(self.shared.partition.scope.spawn(async move { cell.drained().await }));
     }
 
     /// [`drain`](ActorCell::drain) in a task.
@@ -220,39 +223,39 @@ impl<T: Actor> ActorCell<T> {
     }
 
     fn overloaded(&self, call: &Call) -> Error {
-        let waiting = self.site.hall.settings.mailbox;
+        let waiting = self.shared.partition.settings.mailbox;
         Error::new(
             ErrorKind::Overloaded,
             format!(
                 "`{}` of {}: {waiting} calls wait already (mailbox): slow down and retry",
                 call.current.method.name(),
-                self.site
+                self.shared
             ),
         )
     }
 
     /// Puts a letter in line that is no call, whatever the mailbox holds: who sends such has a limit of its own. False if the
     /// actor has left this place.
-    pub(crate) fn post(self: &Arc<Self>, letter: Box<dyn Letter<T>>) -> bool {
+    pub(crate) fn post(self: &Arc<Self>, item: Box<dyn MailboxItem<T>>) -> bool {
         let mut inner = self.enter();
         if inner.is_closed {
             return false;
         }
-        if letter.is_use() {
+        if item.is_use() {
             self.touch();
         }
-        inner.queue.push_back(letter);
+        inner.queue.push_back(item);
         drop(inner);
         // Whoever has the actor sees to who waits; this is for when nobody has it.
         let cell = self.clone();
-        drop(self.site.hall.scope.spawn(async move { cell.drained().await }));
+        drop(self.shared.partition.scope.spawn(async move { cell.drained().await }));
         true
     }
 
     /// Why a call may not begin whose answer is given later.
     pub(crate) fn owes_too_many(&self, call: &Call) -> Option<Error> {
-        let calls_max = self.site.hall.settings.calls_max;
-        (self.site.owed() >= calls_max)
+        let calls_max = self.shared.partition.settings.calls_max;
+        (self.shared.owed() >= calls_max)
             .then(|| self.too_many(call, &format!("{calls_max} callers wait for an answer that it has yet to give")))
     }
 
@@ -260,18 +263,72 @@ impl<T: Actor> ActorCell<T> {
         let method = call.current.method.name();
         Error::new(
             ErrorKind::Overloaded,
-            format!("`{method}` of {}: {why} (calls_max): slow down and retry", self.site),
+            format!("`{method}` of {}: {why} (calls_max): slow down and retry", self.shared),
         )
+    }
+
+    /// Has a call wait in line, unless it may not.
+    fn enqueue<R, M>(
+        &self,
+        mut inner: Entered<'_, T>,
+        call: Call,
+        item: impl FnOnce(Call, ReplyTo<R>) -> Box<dyn MailboxItem<T>>,
+    ) -> Start<R, M> {
+        let abandoned = self.make_room(&mut inner, &call);
+        let started = match self.refusal(&inner, &call) {
+            Some(error) => self.refuse(inner, &call, error),
+            None => {
+                let (reply, queued) = ReplyTo::new();
+                inner.queue.push_back(item(call, reply));
+                self.hint(&inner);
+                drop(inner);
+                Start::Queued(queued)
+            }
+        };
+        // Outside of the lock, because it runs code of others.
+        abandoned.into_iter().for_each(|item| self.discard(item));
+        started
+    }
+
+    /// Takes calls out of a full mailbox whose callers have given up. The scan is amortized over refused calls: after one that
+    /// has found nothing, the mailbox is not scanned again for some refusals.
+    fn make_room(&self, inner: &mut Inner<T>, call: &Call) -> Vec<Box<dyn MailboxItem<T>>> {
+        if !self.is_full_for(inner, call) {
+            return Vec::new();
+        }
+        if inner.refusals_left > 0 {
+            inner.refusals_left -= 1;
+            return Vec::new();
+        }
+        let (abandoned, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut inner.queue).into_iter().partition(|item| item.is_abandoned());
+        inner.queue = waiting.into();
+        if abandoned.is_empty() {
+            inner.refusals_left = inner.queue.len() / LOOKED_AT_PER_REFUSAL;
+        }
+        abandoned
+    }
+
+    fn is_full_for(&self, inner: &Inner<T>, call: &Call) -> bool {
+        let is_limited = call.current.method.source().is_limited_by_mailbox();
+        is_limited && inner.queue.len() >= self.shared.partition.settings.mailbox
+    }
+
+    /// Drops a call that nobody waits for.
+    fn discard(&self, item: Box<dyn MailboxItem<T>>) {
+        // Its arguments are of others.
+        if catch_unwind(AssertUnwindSafe(|| drop(item))).is_err() {
+            tracing::error!(actor = %self.shared, "the arguments of a call that nobody waits for panicked when they were dropped");
+        }
     }
 
     /// Why a call may not wait in line.
     fn refusal(&self, inner: &Inner<T>, call: &Call) -> Option<Error> {
-        if call.current.method.source().is_limited_by_mailbox() && inner.queue.len() >= self.site.hall.settings.mailbox
-        {
+        if self.is_full_for(inner, call) {
             return Some(self.overloaded(call));
         }
         let chain = call.current.chain.as_ref()?;
-        chain.stand_in_line(self.site.clone(), Some(call.current.method.name())).err()
+        chain.wait_for(self.shared.clone(), Some(call.current.method.name())).err()
     }
 
     /// Ends a call that may not wait in line.
@@ -279,7 +336,7 @@ impl<T: Actor> ActorCell<T> {
         // Whoever listens to warnings may call actors.
         drop(inner);
         if error.kind() == ErrorKind::Overloaded {
-            refused(&self.site, call, Limit::Mailbox);
+            refused(&self.shared, call, CallLimit::Mailbox);
         }
         Start::Refused(error)
     }
@@ -287,7 +344,7 @@ impl<T: Actor> ActorCell<T> {
     /// Ends a call for which too many others are under way.
     #[cold]
     fn overrun<R, M>(&self, call: &Call, error: Error) -> Start<R, M> {
-        refused(&self.site, call, Limit::Calls);
+        refused(&self.shared, call, CallLimit::Calls);
         Start::Refused(error)
     }
 
@@ -295,7 +352,7 @@ impl<T: Actor> ActorCell<T> {
     pub(crate) fn is_idle(&self, before: u64) -> bool {
         let inner = self.enter();
         let is_in_use = inner.running != Running::Nobody && self.is_in_use.load(Ordering::Relaxed);
-        if is_in_use || self.site.is_engaged() {
+        if is_in_use || self.shared.is_engaged() {
             // A turn that takes long is a use until it ends, and so is what is left of it afterwards.
             self.touch();
         }
@@ -305,20 +362,20 @@ impl<T: Actor> ActorCell<T> {
     /// When it was last used, if it is active, nobody has it and nobody waits, for it or for an answer of it.
     pub(crate) fn idle_since(&self) -> Option<u64> {
         let inner = self.enter();
-        let is_idle = inner.object.is_some() && self.is_unused(&inner, u64::MAX) && !self.site.is_engaged();
+        let is_idle = inner.object.is_some() && self.is_unused(&inner, u64::MAX) && !self.shared.is_engaged();
         is_idle.then(|| self.used.load(Ordering::Relaxed))
     }
 
     /// Takes an actor to itself that [is idle](ActorCell::is_idle), has nothing that is not durable and nothing left to see
     /// to.
-    pub(crate) fn take_idle(self: &Arc<Self>, before: u64) -> Option<Held<'static, T>> {
+    pub(crate) fn take_idle(self: &Arc<Self>, before: u64) -> Option<ActorGuard<'static, T>> {
         let mut inner = self.enter();
         // What one has left that is not in memory any more, nobody can see to.
-        let is_engaged = inner.object.is_some() && self.site.is_engaged() || self.site.revival.is_under_way();
-        if is_engaged || !self.is_unused(&inner, before) || !self.site.gate.is_open() {
+        let is_engaged = inner.object.is_some() && self.shared.is_engaged() || self.shared.revival.is_under_way();
+        if is_engaged || !self.is_unused(&inner, before) || !self.shared.gate.is_open() {
             return None;
         }
-        inner.take(self, false).map(|taken| Held::new(Near::Kept(self.clone()), taken))
+        inner.take(self, false).map(|taken| ActorGuard::new(CellRef::Kept(self.clone()), taken))
     }
 
     /// True if an object is in memory.
@@ -329,27 +386,25 @@ impl<T: Actor> ActorCell<T> {
 
     /// Drops an idle object that a failed commit has made worthless, and with it what it has started.
     pub(crate) fn shed(self: &Arc<Self>) {
-        let failures = self.site.gate.failures();
+        let generation = self.shared.gate.generation();
         let mut inner = self.enter();
-        if inner.object.as_ref().is_none_or(|object| object.failures == failures) {
+        if inner.object.as_ref().is_none_or(|object| object.generation == generation) {
             return;
         }
         let Some(taken) = inner.take(self, false) else { return };
         drop(inner);
-        let mut held = Held::new(Near::Lent(self), taken);
+        let mut guard = ActorGuard::new(CellRef::Borrowed(self), taken);
         // Before anybody can make the next one.
-        self.let_go(held.object.take());
-        if held.give_back() {
-            drop(self.site.hall.scope.spawn(self.clone().drained()));
+        self.let_go(guard.object.take());
+        if guard.give_back() {
+            drop(self.shared.partition.scope.spawn(self.clone().drained()));
         }
     }
 
     /// Drops an object that is lost. One that panics has its place all the same, and one that had something to do by itself
     /// comes back.
     fn let_go(self: &Arc<Self>, object: Option<Object<T>>) {
-        if catch_unwind(AssertUnwindSafe(|| drop(object))).is_err() {
-            tracing::error!(actor = %self.site, "an actor panicked when it was dropped");
-        }
+        drop_caught(&self.shared, object);
         revival::begin(self);
     }
 
@@ -368,17 +423,17 @@ impl<T: Actor> ActorCell<T> {
         drop(inner);
         match taken {
             Some(taken) => {
-                let held = Held::new(Near::Kept(self.clone()), taken);
-                drop(self.site.hall.scope.spawn(deactivation::leave(held, None)));
+                let guard = ActorGuard::new(CellRef::Kept(self.clone()), taken);
+                drop(self.shared.partition.scope.spawn(deactivation::leave(guard, None)));
             }
-            None => self.site.emptied.notify_waiters(),
+            None => self.shared.emptied.notify_waiters(),
         }
     }
 
     /// Waits until the actor, which is closed, has left memory.
     pub(crate) async fn emptied(&self) {
         loop {
-            let mut notified = std::pin::pin!(self.site.emptied.notified());
+            let mut notified = std::pin::pin!(self.shared.emptied.notified());
             notified.as_mut().enable();
             // One that was laid down and brought in just now has yet to leave: whoever laid it down sees to that.
             if !self.is_active() {
@@ -390,21 +445,28 @@ impl<T: Actor> ActorCell<T> {
 
     /// Closes the place for good: whoever waits is refused, and whoever comes looks elsewhere. Returns the actor if it is
     /// active and idle; if it is not idle, it leaves when its turn ends.
-    pub(crate) fn close(self: &Arc<Self>, why: impl Fn() -> Error) -> Option<Held<'static, T>> {
+    pub(crate) fn close(self: &Arc<Self>, why: impl Fn() -> Error) -> Option<ActorGuard<'static, T>> {
         let (taken, waiting) = {
             let mut inner = self.enter();
             inner.is_closed = true;
             let taken = if inner.object.is_some() { inner.take(self, false) } else { None };
             (taken, std::mem::take(&mut inner.queue))
         };
-        waiting.into_iter().for_each(|letter| letter.refuse(why()));
-        taken.map(|taken| Held::new(Near::Kept(self.clone()), taken))
+        waiting.into_iter().for_each(|item| item.refuse(why()));
+        taken.map(|taken| ActorGuard::new(CellRef::Kept(self.clone()), taken))
     }
 
     /// True if nobody has it or waits for it, and it was last used before a stamp or is not active.
     fn is_unused(&self, inner: &Inner<T>, before: u64) -> bool {
         let is_free = !inner.is_closed && inner.running == Running::Nobody && inner.queue.is_empty();
         is_free && (inner.object.is_none() || self.used.load(Ordering::Relaxed) < before)
+    }
+}
+
+/// Drops an object. That its `Drop` panics is no concern of whoever takes it out of memory.
+pub(crate) fn drop_caught<O>(shared: &ActorShared, object: O) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(object))) {
+        tracing::error!(actor = %shared, panic = panic_text(&*panic), "an actor panicked when it was dropped");
     }
 }
 
@@ -423,7 +485,7 @@ impl<T: Actor> Inner<T> {
     /// True if as many share the actor as may.
     #[inline]
     fn is_crowded(&self, cell: &ActorCell<T>) -> bool {
-        matches!(self.running, Running::Sharing(sharing) if sharing as usize >= cell.site.hall.settings.calls_max)
+        matches!(self.running, Running::Sharing(sharing) if sharing as usize >= cell.shared.partition.settings.calls_max)
     }
 
     /// Takes the actor beside others; to oneself if it has to be activated first.
@@ -434,8 +496,8 @@ impl<T: Actor> Inner<T> {
             Running::Sharing(_) if self.is_crowded(cell) => return None,
             Running::Sharing(sharing) => sharing,
         };
-        let failures = cell.site.gate.failures();
-        let Some(object) = self.object.take_if(|object| object.failures == failures) else {
+        let generation = cell.shared.gate.generation();
+        let Some(object) = self.object.take_if(|object| object.generation == generation) else {
             return self.take(cell, is_use);
         };
         let (kept, object) = object.share();
@@ -447,13 +509,13 @@ impl<T: Actor> Inner<T> {
     }
 }
 
-impl<T: Actor> Host for ActorCell<T> {
+impl<T: Actor> ObjectHost for ActorCell<T> {
     type Target = T;
 
     #[inline]
     fn shared<R, M>(self: &Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
-        R: Outcome,
+        R: MethodResult,
         M: SharedMethod<T, R>,
     {
         self.approach();
@@ -468,25 +530,20 @@ impl<T: Actor> Host for ActorCell<T> {
             return self.overrun(&call, error);
         }
         if inner.is_crowded(self) {
-            let running = self.site.hall.settings.calls_max;
+            let running = self.shared.partition.settings.calls_max;
             let error = self.too_many(&call, &format!("{running} calls run beside each other already"));
             drop(inner);
             return self.overrun(&call, error);
         }
         let is_use = self.note_use(&call);
         // A chain that has the actor already does not wait behind those who wait for it to end.
-        let is_first = inner.queue.is_empty() || call.current.chain.as_ref().is_some_and(|chain| chain.has(&self.site));
+        let is_first =
+            inner.queue.is_empty() || call.current.chain.as_ref().is_some_and(|chain| chain.has(&self.shared));
         if is_first && let Some(taken) = inner.share(self, is_use) {
             drop(inner);
-            return Start::Turn(work::start(Held::new(Near::Lent(self), taken), Shared(method), call, cx));
+            return Start::Turn(work::start(ActorGuard::new(CellRef::Borrowed(self), taken), Shared(method), call, cx));
         }
-        if let Some(error) = self.refusal(&inner, &call) {
-            return self.refuse(inner, &call, error);
-        }
-        let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(CallLetter::boxed(Shared(method), call, reply, &self.site));
-        self.hint(&inner);
-        Start::Queued(queued)
+        self.enqueue(inner, call, |call, reply| CallItem::boxed::<T>(Shared(method), call, reply, &self.shared))
     }
 }
 
@@ -494,7 +551,7 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
     #[inline]
     fn exclusive<R, M>(self: &Arc<Self>, method: M, call: Call, cx: &mut Context<'_>) -> Start<R::Reply, M>
     where
-        R: Outcome,
+        R: MethodResult,
         M: ExclusiveMethod<T, R>,
     {
         if R::ANSWERS_LATER
@@ -503,13 +560,13 @@ impl<T: Actor> ExclusiveHost for ActorCell<T> {
             return self.overrun(&call, error);
         }
         self.approach();
-        let (taken, method, call) = match self.pick_up(&call) {
+        let (taken, method, call) = match self.try_take_fast(&call) {
             Some(taken) => (taken, method, call),
             None => match self.go_in(method, call) {
                 Ok(taken) => taken,
                 Err(started) => return started,
             },
         };
-        Start::Turn(work::start(Held::new(Near::Lent(self), taken), Exclusive(method), call, cx))
+        Start::Turn(work::start(ActorGuard::new(CellRef::Borrowed(self), taken), Exclusive(method), call, cx))
     }
 }

@@ -4,19 +4,19 @@ use std::sync::Arc;
 use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::{ActorId, Epoch, Level, PartitionId, Result};
 
+use crate::actor::activation_tasks::ActivationTasks;
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::dynamic::Pages;
 use crate::actor::event::Listeners;
 use crate::actor::kept::{ActorOpening, Kept, Seal};
-use crate::actor::site::Site;
-use crate::actor::stay::Stay;
 use crate::call::proxy::{Proxy, SharedInterface};
 use crate::router::Services;
 
 /// What an actor can know of itself, and how it reaches others. A field of this type is all that it takes.
 pub struct Context {
-    pub(crate) site: Arc<Site>,
+    pub(crate) shared: Arc<ActorShared>,
     /// What the actor has started and what ends with its activation.
-    pub(super) stay: Stay,
+    pub(super) stay: ActivationTasks,
     /// Its dynamic state, as far as it is in memory.
     pub(crate) pages: Pages,
     /// What this activation has subscribed to.
@@ -25,51 +25,51 @@ pub struct Context {
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.site)
+        write!(f, "{}", self.shared)
     }
 }
 
 impl Context {
-    pub(crate) fn site(&self) -> &Arc<Site> {
-        &self.site
+    pub(crate) fn actor_shared(&self) -> &Arc<ActorShared> {
+        &self.shared
     }
 
     /// Who this is.
     pub fn id(&self) -> &ActorId {
-        &self.site.id
+        &self.shared.id
     }
 
     /// The name of the actor's service.
     pub fn service_name(&self) -> &str {
-        &self.site.hall.address.service
+        &self.shared.partition.address.service
     }
 
     /// The partition.
     pub fn partition_id(&self) -> PartitionId {
-        self.site.hall.address.partition
+        self.shared.partition.address.partition
     }
 
     /// How the actor's state is kept.
     pub fn level(&self) -> Level {
-        self.site.hall.level
+        self.shared.partition.level
     }
 
     /// The fencing token of this primary. Hand it to whatever is outside, which can then refuse an older one.
     pub fn epoch(&self) -> Epoch {
-        self.site.hall.epoch
+        self.shared.partition.epoch
     }
 
-    /// What the node was given of a type, by `Node::builder().provide(..)`.
+    /// The dependency of a type that the node provides, by `Node::builder().provide(..)`.
     ///
     /// # Errors
-    /// `Invalid` if nobody provided it.
+    /// `Invalid` if the node does not provide it.
     pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
-        self.site.hall.services.provided()
+        self.shared.partition.services.provided()
     }
 
-    /// The way to all services, to be kept where this is not at hand.
+    /// The entry to all services, for code that outlives or does not see this context.
     pub fn services(&self) -> &Services {
-        &self.site.hall.services
+        &self.shared.partition.services
     }
 
     /// A proxy to an actor, of the one type that implements the interface.
@@ -77,7 +77,7 @@ impl Context {
     /// # Errors
     /// As [`Services::actor`](crate::Services::actor).
     pub fn actor<P: Proxy>(&self, id: impl Into<ActorId>) -> Result<P> {
-        self.site.hall.services.actor(id)
+        self.shared.partition.services.actor(id)
     }
 
     /// A proxy to an actor of a type by its name.
@@ -85,7 +85,7 @@ impl Context {
     /// # Errors
     /// As [`Services::actor_named`](crate::Services::actor_named).
     pub fn actor_named<P: Proxy>(&self, name: &str, id: impl Into<ActorId>) -> Result<P> {
-        self.site.hall.services.actor_named(name, id)
+        self.shared.partition.services.actor_named(name, id)
     }
 
     /// A proxy to the partition of a key, of the one service that implements the interface.
@@ -93,7 +93,7 @@ impl Context {
     /// # Errors
     /// As [`Services::service`](crate::Services::service).
     pub fn service<P: Proxy + SharedInterface>(&self, key: impl Into<PartitionKey>) -> Result<P> {
-        self.site.hall.services.service(key)
+        self.shared.partition.services.service(key)
     }
 
     /// A proxy to the partition of a key, of a service by its name.
@@ -101,7 +101,7 @@ impl Context {
     /// # Errors
     /// As [`Services::service_named`](crate::Services::service_named).
     pub fn service_named<P: Proxy + SharedInterface>(&self, name: &str, key: impl Into<PartitionKey>) -> Result<P> {
-        self.site.hall.services.service_named(name, key)
+        self.shared.partition.services.service_named(name, key)
     }
 
     /// A proxy to the one worker that implements the interface, in this process.
@@ -109,7 +109,7 @@ impl Context {
     /// # Errors
     /// As [`Services::worker`](crate::Services::worker).
     pub fn worker<P: Proxy>(&self) -> Result<P> {
-        self.site.hall.services.worker()
+        self.shared.partition.services.worker()
     }
 
     /// A proxy to a worker by its name.
@@ -117,7 +117,7 @@ impl Context {
     /// # Errors
     /// As [`Services::worker_named`](crate::Services::worker_named).
     pub fn worker_named<P: Proxy>(&self, name: &str) -> Result<P> {
-        self.site.hall.services.worker_named(name)
+        self.shared.partition.services.worker_named(name)
     }
 }
 
@@ -132,7 +132,7 @@ impl AsRef<Services> for Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if self.stay.has_timers() || self.listeners.are_there() {
-            self.site.revival.want();
+            self.shared.revival.want();
         }
     }
 }
@@ -140,8 +140,8 @@ impl Drop for Context {
 impl Kept for Context {
     fn open(opening: &ActorOpening<'_>, _: &'static str) -> Result<Self> {
         Ok(Self {
-            site: opening.site.clone(),
-            stay: Stay::default(),
+            shared: opening.shared.clone(),
+            stay: ActivationTasks::default(),
             pages: Pages::default(),
             listeners: Listeners::default(),
         })
@@ -152,7 +152,7 @@ impl Kept for Context {
     }
 
     fn restore(&mut self, _: &ActorOpening<'_>) -> Result<()> {
-        self.pages.clear(&self.site);
+        self.pages.clear(&self.shared);
         Ok(())
     }
 }

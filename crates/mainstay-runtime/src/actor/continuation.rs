@@ -4,20 +4,20 @@ use std::sync::Arc;
 
 use mainstay_core::{Error, ErrorKind, Result};
 
+use crate::actor::activation_tasks::{Ending, TaskTable};
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::cell::ActorCell;
-use crate::actor::engagement::Engagement;
 use crate::actor::internal::run_turn;
-use crate::actor::site::Site;
-use crate::actor::stay::{Ending, Plans};
+use crate::actor::keep_alive::KeepAlive;
 use crate::actor::{Actor, Context};
-use crate::call::arrival::{Method, Source};
+use crate::call::arrival::{Method, TurnSource};
 use crate::call::current;
 use crate::call::turn::catching;
 
 /// How many continuations an actor may wait for at a time. Each is a task.
 pub const CONTINUATIONS_PER_ACTOR_MAX: usize = 256;
 
-static THEN: Method = Method::own("then", Source::Continuation);
+static THEN: Method = Method::own("then", TurnSource::Continuation);
 
 /// What an actor does with what it has waited for: an async method that takes it, or an async closure that is given the
 /// actor and it.
@@ -64,22 +64,23 @@ impl Context {
         W: Future<Output = O> + Send + 'static,
         F: for<'a> ContinuationMethod<'a, T, O> + 'static,
     {
-        let site = &self.site;
-        if site.cell::<ActorCell<T>>().is_none() {
+        let shared = &self.shared;
+        if shared.cell::<ActorCell<T>>().is_none() {
+            shared.partition.check_attached(format_args!("a continuation of {shared}"))?;
             let strange = type_name::<T>();
             return Err(Error::invalid(format!(
-                "a continuation of {site} is for {strange}, which that is not: pass a method of the actor that waits"
+                "a continuation of {shared} is for {strange}, which that is not: pass a method of the actor that waits"
             )));
         }
         let (ending, plans) = (Arc::<Ending>::default(), self.stay.plans().clone());
         let number = plans
             .add_continuation(&ending)
-            .map_err(|error| error.about(format_args!("a continuation of {site} cannot begin")))?;
-        let entry = Entry { plans, number, _engagement: Engagement::new(site.clone()) };
-        let begun = site.clone();
+            .map_err(|error| error.about(format_args!("a continuation of {shared} cannot begin")))?;
+        let entry = Entry { plans, number, _engagement: KeepAlive::new(shared.clone()) };
+        let begun = shared.clone();
         current::leave(move |turn| {
             if turn.is_ok() && !ending.is_over() {
-                let scope = begun.hall.scope.clone();
+                let scope = begun.partition.scope.clone();
                 drop(scope.spawn(carry_on(begun, entry, ending, future, method)));
             }
         });
@@ -89,9 +90,9 @@ impl Context {
 
 /// A continuation among those of its actor, until it ends in whatever way.
 struct Entry {
-    plans: Arc<Plans>,
+    plans: Arc<TaskTable>,
     number: u64,
-    _engagement: Engagement,
+    _engagement: KeepAlive,
 }
 
 impl Drop for Entry {
@@ -100,7 +101,7 @@ impl Drop for Entry {
     }
 }
 
-async fn carry_on<T, O, W, F>(site: Arc<Site>, entry: Entry, ending: Arc<Ending>, future: W, method: F)
+async fn carry_on<T, O, W, F>(shared: Arc<ActorShared>, entry: Entry, ending: Arc<Ending>, future: W, method: F)
 where
     T: Actor,
     O: Send + 'static,
@@ -114,9 +115,9 @@ where
     };
     let output = match waited {
         Ok(output) => output,
-        Err(error) => return tracing::error!(actor = %site, ?error, "what an actor has waited for has panicked"),
+        Err(error) => return tracing::error!(actor = %shared, ?error, "what an actor has waited for has panicked"),
     };
-    let Some(cell) = site.cell::<ActorCell<T>>() else { return };
+    let Some(cell) = shared.cell::<ActorCell<T>>() else { return };
     // It belongs to an activation, and so not to one that is yet to be.
     cell.shed();
     if ending.is_over() {
@@ -132,6 +133,6 @@ where
     let has_left = ending.is_over()
         && matches!(error.kind(), ErrorKind::Retry | ErrorKind::NotFound | ErrorKind::NotPrimary { .. });
     if !has_left {
-        tracing::warn!(actor = %site, ?error, "a continuation has failed");
+        tracing::warn!(actor = %shared, ?error, "a continuation has failed");
     }
 }

@@ -8,7 +8,7 @@ use crate::actor::kept::{ActorOpening, Seal};
 use crate::actor::saving;
 use crate::call::current;
 use crate::interfaces::Interfaces;
-use crate::opened::OpenActor;
+use crate::open_field::OpenActor;
 
 /// A virtual actor: an object per id that is there when it is called. Implemented by `#[derive(Actor)]`.
 #[diagnostic::on_unimplemented(
@@ -65,9 +65,9 @@ pub trait Actor: Send + Sync + Sized + 'static {
     /// Those of the commit; `Invalid` outside of a turn of this actor.
     fn save(&mut self) -> impl Future<Output = Result<()>> + Send {
         async move {
-            let site =
-                current::site().ok_or_else(|| Error::invalid("`save` is for a method of an actor, in its turn"))?;
-            saving::save(self, &site).await
+            let shared =
+                current::shared().ok_or_else(|| Error::invalid("`save` is for a method of an actor, in its turn"))?;
+            saving::save(self, &shared).await
         }
     }
 }

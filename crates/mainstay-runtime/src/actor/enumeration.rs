@@ -1,7 +1,7 @@
 //! The actors of a type from outside: which there are, page by page, and the removal of one.
 
-mod continuation;
 mod listing;
+mod page_token;
 
 use std::fmt;
 use std::ops::Range;
@@ -19,8 +19,8 @@ use crate::call::arrival::Deadline;
 use crate::call::caller::Caller;
 use crate::router::{Address, Route, Router};
 
-pub use continuation::Continuation;
 pub use listing::{Listed, Listing};
+pub use page_token::PageToken;
 
 /// The longest page of a listing.
 pub const PAGE_MAX: usize = 10_000;
@@ -52,7 +52,7 @@ pub struct Page<T> {
     /// What it shows.
     pub items: Vec<T>,
     /// Where the next page begins; `None` if this is the last.
-    pub continuation: Option<Continuation>,
+    pub continuation: Option<PageToken>,
 }
 
 /// All actors of a type. Cheap to clone.
@@ -103,7 +103,7 @@ impl Actors {
     /// # Errors
     /// `Invalid` for a limit of 0 or above [`PAGE_MAX`], and for a continuation of another listing; those of a partition
     /// that cannot be read.
-    pub async fn page<T: Listed>(&self, continuation: Option<&Continuation>, limit: usize) -> Result<Page<T>> {
+    pub async fn page<T: Listed>(&self, continuation: Option<&PageToken>, limit: usize) -> Result<Page<T>> {
         self.page_of(0..self.partitions.len(), continuation, limit).await
     }
 
@@ -114,7 +114,7 @@ impl Actors {
     pub async fn partition_page<T: Listed>(
         &self,
         partition: u32,
-        continuation: Option<&Continuation>,
+        continuation: Option<&PageToken>,
         limit: usize,
     ) -> Result<Page<T>> {
         self.check_partition(partition)?;
@@ -179,7 +179,7 @@ impl Actors {
     async fn page_of<T: Listed>(
         &self,
         partitions: Range<usize>,
-        continuation: Option<&Continuation>,
+        continuation: Option<&PageToken>,
         limit: usize,
     ) -> Result<Page<T>> {
         if limit == 0 || limit > PAGE_MAX {
@@ -207,7 +207,7 @@ impl Actors {
             let is_full = found.len() == left;
             items.extend(found);
             if is_full && let Some(last) = items.last() {
-                let continuation = Continuation::new(T::LISTING, &self.service, partition, last.mark())?;
+                let continuation = PageToken::new(T::LISTING, &self.service, partition, last.mark())?;
                 return Ok(Page { items, continuation: Some(continuation) });
             }
         }
@@ -218,8 +218,8 @@ impl Actors {
         let Route::Local(slot) = self.router.route(address)?;
         let timeout = address.call_timeout;
         let reading = async move {
-            let ticket = slot.enter("list", &mut Deadline::new(timeout, None)).await?;
-            let actors = ticket.actors()?;
+            let admitted = slot.admit("list", &mut Deadline::new(timeout, None)).await?;
+            let actors = admitted.actors()?;
             // It may be from disk, and much.
             task::blocking(move || T::list(&*actors, after.as_ref(), limit)).await
         };
@@ -236,6 +236,6 @@ impl Context {
     /// # Errors
     /// As [`Services::actors`](crate::Services::actors).
     pub fn actors<A: Actor>(&self) -> Result<Actors> {
-        self.site().hall.services.actors::<A>()
+        self.actor_shared().partition.services.actors::<A>()
     }
 }

@@ -7,12 +7,12 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result};
-use mainstay_state::actor::{ActorWrites, Answer, Reminder};
+use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer, Reminder};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::event::departure;
-use crate::actor::site::Site;
 use crate::actor::tally::Tally;
 use crate::call::turn::panic_text;
 use crate::observe::storage::saving;
@@ -26,10 +26,10 @@ pub(crate) type Output = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// Lets what a turn sends leave, or tells it that it never will. Code of the application may run in it, as where an error
 /// becomes one of its own: that it panics is no concern of whoever is at work here. Who waits for it is told when it is dropped.
-pub(crate) fn release(site: &Site, outputs: impl IntoIterator<Item = Output>, told: impl Fn() -> Result<()>) {
+pub(crate) fn release(shared: &ActorShared, outputs: impl IntoIterator<Item = Output>, told: impl Fn() -> Result<()>) {
     for output in outputs {
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| output(told()))) {
-            tracing::error!(actor = %site, panic = panic_text(&*panic), "what was to leave an actor panicked");
+            tracing::error!(actor = %shared, panic = panic_text(&*panic), "what was to leave an actor panicked");
         }
     }
 }
@@ -44,7 +44,7 @@ pub(crate) fn release(site: &Site, outputs: impl IntoIterator<Item = Output>, to
 pub(crate) struct Gate {
     inner: Mutex<Inner>,
     /// Grows when a commit fails: whatever is in memory of an earlier one is not what is stored.
-    failures: AtomicU64,
+    generation: AtomicU64,
     /// True while somebody [drives](Gate::drive): from the first commit until what left with the last one is gone. Whoever
     /// seals meanwhile leaves it to him, so that what leaves is in order. Changed under the lock.
     is_driven: AtomicBool,
@@ -85,7 +85,7 @@ struct Sealed {
 }
 
 /// How a commit has ended, for many who wait.
-type Ended = Result<(), Arc<Error>>;
+type Ended = Result<(), Error>;
 
 /// What a turn has to do with the commit that it waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,38 +97,38 @@ enum Part {
 }
 
 /// What a turn leaves behind: what it has changed, and what is to leave with that.
-pub(crate) struct Remains {
+pub(crate) struct TurnEffects {
     pub(crate) writes: Option<Box<ActorWrites>>,
     pub(crate) outputs: Vec<Output>,
 }
 
 /// What a turn has left that there is no room for yet.
 pub(crate) struct Crowded {
-    remains: Remains,
+    effects: TurnEffects,
     room: oneshot::Receiver<()>,
 }
 
 impl Crowded {
     /// Waits until there may be room.
-    pub(crate) async fn over(self) -> Remains {
-        let (remains, room) = self.parts();
+    pub(crate) async fn over(self) -> TurnEffects {
+        let (effects, room) = self.parts();
         room.await;
-        remains
+        effects
     }
 
     /// What the turn has left, and a wait until there may be room for it.
-    pub(crate) fn parts(self) -> (Remains, impl Future<Output = ()> + Send) {
-        let Self { remains, room } = self;
+    pub(crate) fn parts(self) -> (TurnEffects, impl Future<Output = ()> + Send) {
+        let Self { effects, room } = self;
         // It is told by being dropped.
-        (remains, async move { drop(room.await) })
+        (effects, async move { drop(room.await) })
     }
 }
 
 impl Gate {
     /// How many commits have failed.
     #[inline]
-    pub(crate) fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Acquire)
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
     /// True if everything is durable, and has left.
@@ -140,27 +140,27 @@ impl Gate {
     /// True if a turn that has changed nothing, and sends nothing, waits for nothing: one that saw the actor when this many
     /// commits had failed. The turns that it stands on have sealed before it began, so no lock is needed to know of them.
     #[inline]
-    pub(crate) fn is_open_for(&self, failures: u64) -> bool {
+    pub(crate) fn is_open_for(&self, generation: u64) -> bool {
         // In this order: a commit that fails is counted before its driver leaves.
-        self.is_open() && self.failures() == failures
+        self.is_open() && self.generation() == generation
     }
 
     /// True if nothing is on its way, and whoever saw the actor when this many commits had failed saw what is stored: then a
     /// commit that fails takes nothing along of an earlier turn.
-    pub(crate) fn is_settled(&self, failures: u64) -> bool {
+    pub(crate) fn is_settled(&self, generation: u64) -> bool {
         let inner = self.inner.lock();
-        inner.under_way.is_none() && inner.next.is_none() && self.failures() == failures
+        inner.under_way.is_none() && inner.next.is_none() && self.generation() == generation
     }
 
     /// What everybody waits behind who has seen the actor as it is now, or as it was when this many commits had failed;
     /// `None` if everything is durable.
-    pub(crate) fn hold(&self, site: &Site, failures: u64) -> Option<Hold> {
-        if self.is_open_for(failures) {
+    pub(crate) fn hold(&self, shared: &ActorShared, generation: u64) -> Option<Hold> {
+        if self.is_open_for(generation) {
             return None;
         }
         let mut inner = self.inner.lock();
-        if self.failures() != failures {
-            return Some(Hold::stale(site));
+        if self.generation() != generation {
+            return Some(Hold::stale(shared));
         }
         let Inner { under_way, next, .. } = &mut *inner;
         let last = next.as_mut().or(under_way.as_mut())?;
@@ -171,23 +171,28 @@ impl Gate {
     ///
     /// # Errors
     /// What the turn has left, if there is no room for it yet.
-    fn seal(&self, site: &Site, failures: u64, remains: Remains) -> Result<(Option<Hold>, bool), Box<Crowded>> {
+    fn seal(
+        &self,
+        shared: &ActorShared,
+        generation: u64,
+        effects: TurnEffects,
+    ) -> Result<(Option<Hold>, bool), Box<Crowded>> {
         let mut inner = self.inner.lock();
-        if self.failures() != failures {
+        if self.generation() != generation {
             drop(inner);
-            release(site, remains.outputs, || Err(stale(site)));
-            return Ok((Some(Hold::stale(site)), false));
+            release(shared, effects.outputs, || Err(stale(shared)));
+            return Ok((Some(Hold::stale(shared)), false));
         }
         let Inner { under_way, next, .. } = &mut *inner;
-        let last = if remains.writes.is_some() { next.as_mut() } else { next.as_mut().or(under_way.as_mut()) };
+        let last = if effects.writes.is_some() { next.as_mut() } else { next.as_mut().or(under_way.as_mut()) };
         if let Some(last) = last
-            && !last.has_room_for(&remains, site.hall.commit_bytes_max)
+            && !last.has_room_for(&effects, shared.partition.commit_bytes_max)
         {
             let (sender, room) = oneshot::channel();
             last.crowded_out.push(sender);
-            return Err(Box::new(Crowded { remains, room }));
+            return Err(Box::new(Crowded { effects, room }));
         }
-        let Remains { mut writes, outputs } = remains;
+        let TurnEffects { mut writes, outputs } = effects;
         if let Some(writes) = &mut writes {
             inner.make_known(writes);
         }
@@ -197,7 +202,7 @@ impl Gate {
             (Some(writes), Some(sealed)) => {
                 // Nobody else has it before it is under way.
                 if let Err(error) = Arc::make_mut(&mut sealed.writes).merge(*writes) {
-                    return Ok((Some(Hold::Failed(Arc::new(error))), false));
+                    return Ok((Some(Hold::Failed(error)), false));
                 }
                 sealed
             }
@@ -206,7 +211,7 @@ impl Gate {
                 Some(last) => last,
                 None => {
                     drop(inner);
-                    release(site, outputs, || Ok(()));
+                    release(shared, outputs, || Ok(()));
                     return Ok((None, false));
                 }
             },
@@ -222,8 +227,8 @@ impl Gate {
     ///
     /// # Errors
     /// That of the first commit, which is the one of whoever drives.
-    async fn drive(site: Arc<Site>) -> Result<(), Arc<Error>> {
-        let gate = &site.gate;
+    async fn drive(shared: Arc<ActorShared>) -> Result<(), Error> {
+        let gate = &shared.gate;
         let driving = Driving { gate };
         let mut first = None;
         loop {
@@ -242,7 +247,7 @@ impl Gate {
             };
             // Outside of the lock, because it wakes others.
             drop(crowded_out);
-            let committed = saving(&site, site.hall.commit(&writes)).await;
+            let committed = saving(&shared, shared.partition.commit(&writes)).await;
             drop(writes);
             let (ended, behind) = {
                 let mut inner = gate.inner.lock();
@@ -254,16 +259,16 @@ impl Gate {
                 });
                 (ended, behind.flatten())
             };
-            let result = committed.map(drop).map_err(Arc::new);
+            let result = committed.map(drop);
             if let Some(sealed) = ended {
-                sealed.end(&site, &result);
+                sealed.end(&shared, &result);
             }
             if let Some(sealed) = behind {
-                sealed.end(&site, &Err(Arc::new(stale(&site))));
+                sealed.end(&shared, &Err(stale(&shared)));
             }
             if result.is_err() {
                 // An object that nobody has right now would stay until it is called.
-                site.shed();
+                shared.shed();
             }
             first.get_or_insert(result);
         }
@@ -271,7 +276,7 @@ impl Gate {
 
     /// Notes that a commit has failed: what was known by it is not known any more.
     fn fail(&self, inner: &mut Inner) {
-        self.failures.fetch_add(1, Ordering::AcqRel);
+        self.generation.fetch_add(1, Ordering::AcqRel);
         inner.is_known = false;
         self.tally.forget();
     }
@@ -282,53 +287,56 @@ impl Gate {
     }
 
     /// A value as of the last turn, committed or not.
-    pub(crate) fn state(&self, site: &Site, name: &str) -> Result<Option<Bytes>> {
+    pub(crate) fn state(&self, shared: &ActorShared, name: &str) -> Result<Option<Bytes>> {
         match self.look(|writes| writes.state(name).map(Option::<&Bytes>::cloned)) {
             Some(value) => Ok(value),
-            None => site.hall.store()?.state(&site.id, name),
+            None => match shared.partition.store_if_any()? {
+                Some(store) => store.state(&shared.id, name),
+                None => Ok(None),
+            },
         }
     }
 
     /// A reminder as of the last turn, committed or not.
-    pub(crate) fn reminder(&self, site: &Site, name: &str) -> Result<Option<Reminder>> {
+    pub(crate) fn reminder(&self, shared: &ActorShared, name: &str) -> Result<Option<Reminder>> {
         match self.look(|writes| writes.reminder(name).map(Option::<&Reminder>::cloned)) {
             Some(reminder) => Ok(reminder),
-            None => site.hall.store()?.reminder(&site.id, name),
+            None => shared.partition.store()?.reminder(&shared.id, name),
         }
     }
 
     /// An answer as of the last turn, committed or not.
-    pub(crate) fn answer(&self, site: &Site, key: &str) -> Result<Option<Answer>> {
-        match self.look(|writes| writes.answer(key).map(Option::<&Answer>::cloned)) {
+    pub(crate) fn answer(&self, shared: &ActorShared, key: &str) -> Result<Option<StoredAnswer>> {
+        match self.look(|writes| writes.answer(key).map(Option::<&StoredAnswer>::cloned)) {
             Some(answer) => Ok(answer),
-            None => site.hall.store()?.answer(&site.id, key),
+            None => shared.partition.store()?.answer(&shared.id, key),
         }
     }
 
     /// Whether the actor is known, as of the last turn.
-    pub(crate) fn is_known(&self, site: &Site) -> Result<bool> {
+    pub(crate) fn is_known(&self, shared: &ActorShared) -> Result<bool> {
         match self.look(ActorWrites::is_known) {
             Some(is_known) => Ok(is_known),
-            None => site.hall.store()?.is_known(&site.id),
+            None => shared.partition.store()?.is_known(&shared.id),
         }
     }
 
     /// Notes that the actor was known when this many commits had failed.
-    pub(crate) fn note_known(&self, failures: u64) {
+    pub(crate) fn note_known(&self, generation: u64) {
         let mut inner = self.inner.lock();
-        if self.failures() == failures {
+        if self.generation() == generation {
             inner.is_known = true;
         }
     }
 
     /// Whether anything is stored of the actor, or on its way to be: also of one that is not known.
-    pub(crate) fn holds(&self, site: &Site) -> Result<bool> {
+    pub(crate) fn holds(&self, shared: &ActorShared) -> Result<bool> {
         let is_under_way = {
             let inner = self.inner.lock();
             inner.under_way.is_some() || inner.next.is_some()
         };
         // What was under way before this look is in the store now.
-        Ok(is_under_way || site.hall.store()?.holds(&site.id)?)
+        Ok(is_under_way || shared.partition.store()?.holds(&shared.id)?)
     }
 
     /// What is not committed yet, the oldest first.
@@ -345,35 +353,35 @@ impl Gate {
 /// What the turn has left, if there is no room for it yet. Then it keeps the actor until there is.
 #[inline]
 pub(crate) fn submit(
-    site: &Arc<Site>,
-    failures: u64,
-    remains: Remains,
+    shared: &Arc<ActorShared>,
+    generation: u64,
+    effects: TurnEffects,
     cx: &mut Context<'_>,
 ) -> Result<Option<Hold>, Box<Crowded>> {
-    if remains.writes.is_none() && remains.outputs.is_empty() && site.gate.is_open_for(failures) {
+    if effects.writes.is_none() && effects.outputs.is_empty() && shared.gate.is_open_for(generation) {
         return Ok(None);
     }
-    submit_behind(site, failures, remains, cx)
+    submit_behind(shared, generation, effects, cx)
 }
 
 fn submit_behind(
-    site: &Arc<Site>,
-    failures: u64,
-    remains: Remains,
+    shared: &Arc<ActorShared>,
+    generation: u64,
+    effects: TurnEffects,
     cx: &mut Context<'_>,
 ) -> Result<Option<Hold>, Box<Crowded>> {
-    let (hold, is_to_drive) = site.gate.seal(site, failures, remains)?;
+    let (hold, is_to_drive) = shared.gate.seal(shared, generation, effects)?;
     if !is_to_drive {
         return Ok(hold);
     }
-    let mut driving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(Gate::drive(site.clone()));
+    let mut driving: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(Gate::drive(shared.clone()));
     Ok(match driving.as_mut().poll(cx) {
         Poll::Ready(Ok(())) => None,
         Poll::Ready(Err(error)) => Some(Hold::Failed(error)),
         Poll::Pending => {
             // Not what has gathered since: that others fail is no concern of this turn.
-            let hold = site.gate.inner.lock().under_way.as_mut().map(|sealed| sealed.hold(Part::Maker));
-            drop(site.hall.scope.spawn(driving));
+            let hold = shared.gate.inner.lock().under_way.as_mut().map(|sealed| sealed.hold(Part::Maker));
+            drop(shared.partition.scope.spawn(driving));
             hold
         }
     })
@@ -410,25 +418,25 @@ impl Sealed {
 
     /// True if what a turn has left can be added. Turns that could be committed must not fail together because they were
     /// committed together.
-    fn has_room_for(&self, remains: &Remains, bytes_max: usize) -> bool {
+    fn has_room_for(&self, effects: &TurnEffects, bytes_max: usize) -> bool {
         let fits = |writes: &ActorWrites| self.writes.bytes_at_most_with(writes) <= bytes_max;
-        self.waiting.len() < WAITING_MAX && remains.writes.as_deref().is_none_or(fits)
+        self.waiting.len() < WAITING_MAX && effects.writes.as_deref().is_none_or(fits)
     }
 
-    fn end(self, site: &Site, result: &Result<(), Arc<Error>>) {
+    fn end(self, shared: &ActorShared, result: &Result<(), Error>) {
         // Whoever has only seen what is lost now has not caused it, and has nothing to do about it but to look again.
         let told = |part| match (result, part) {
-            (Err(_), Part::Onlooker) => Err(Arc::new(stale(site))),
+            (Err(_), Part::Onlooker) => Err(stale(shared)),
             (result, _) => result.clone(),
         };
         if result.is_ok() {
-            departure::begin(site, &self.writes);
+            departure::begin(shared, &self.writes);
         }
         for (part, output) in self.outputs {
-            release(site, [output], || told(part).map_err(|error| again(&error)));
+            release(shared, [output], || told(part));
         }
         if result.is_ok() {
-            departure::end(site, &self.writes);
+            departure::end(shared, &self.writes);
         }
         for (part, waiting) in self.waiting {
             // An error means that nobody waits any more.
@@ -437,29 +445,24 @@ impl Sealed {
     }
 }
 
-/// The same error for another who waits.
-fn again(error: &Error) -> Error {
-    Error::new(error.kind(), error.to_string())
-}
-
 /// What waits until commits of an actor are durable. Dropping it takes nothing back.
 pub(crate) enum Hold {
-    Waiting(oneshot::Receiver<Result<(), Arc<Error>>>),
-    Failed(Arc<Error>),
+    Waiting(oneshot::Receiver<Result<(), Error>>),
+    Failed(Error),
 }
 
 impl Hold {
-    fn stale(site: &Site) -> Self {
-        Self::Failed(Arc::new(stale(site)))
+    fn stale(shared: &ActorShared) -> Self {
+        Self::Failed(stale(shared))
     }
 
     /// Ready when they are durable, or when it is known that they are not.
     pub(crate) async fn opened(self) -> Result<()> {
         match self {
-            Self::Failed(error) => Err(again(&error)),
+            Self::Failed(error) => Err(error),
             Self::Waiting(receiver) => match receiver.await {
                 Ok(Ok(())) => Ok(()),
-                Ok(Err(error)) => Err(again(&error)),
+                Ok(Err(error)) => Err(error),
                 Err(_) => Err(Error::new(
                     ErrorKind::OutcomeUnknown,
                     "the actor's partition was closed while the turn was being committed: read before you repeat the call",
@@ -470,11 +473,11 @@ impl Hold {
 }
 
 /// What a turn is told that ran on changes which were not committed.
-pub(crate) fn stale(site: &Site) -> Error {
+pub(crate) fn stale(shared: &ActorShared) -> Error {
     Error::new(
         ErrorKind::Retry,
         format!(
-            "a commit of {site} failed while this turn ran on what it had changed, and so nothing of this turn happened: retry"
+            "a commit of {shared} failed while this turn ran on what it had changed, and so nothing of this turn happened: retry"
         ),
     )
 }

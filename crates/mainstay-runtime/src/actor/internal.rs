@@ -11,9 +11,9 @@ use mainstay_core::{Error, ErrorKind, Result};
 use crate::actor::Actor;
 use crate::actor::cell::ActorCell;
 use crate::call::arrival::{Call, Deadline, Method};
-use crate::call::ground::Ground;
-use crate::call::host::{ExclusiveHost as _, ExclusiveMethod, Start};
-use crate::call::turn::{Subject, conclude, go_on, wait_in_line};
+use crate::call::object_host::{ExclusiveHost as _, ExclusiveMethod, Start};
+use crate::call::turn::{Subject, await_queued, conclude, drive_turn};
+use crate::call::turn_scope::TurnScope;
 
 /// What a turn of an actor does.
 pub(crate) type TurnFuture<'a> = Pin<Box<dyn Future<Output = Result<()>> + Send + 'a>>;
@@ -28,19 +28,19 @@ where
     T: Actor,
     F: for<'a> FnOnce(&'a mut T) -> TurnFuture<'a> + Send + 'static,
 {
-    let site = cell.site().clone();
+    let shared = cell.actor_shared().clone();
     let mut deadline = Deadline::never();
-    let subject = Subject { method: method.name(), whom: &*site };
-    let mut work = Some((Work { work, target: PhantomData }, Call::own(method, &site)));
+    let subject = Subject { method: method.name(), target: &*shared };
+    let mut work = Some((Work { work, target: PhantomData }, Call::own(method, &shared)));
     let started = poll_fn(|cx| match work.take() {
         Some((work, call)) => Poll::Ready(cell.exclusive::<Result<()>, _>(work, call, cx)),
         None => Poll::Pending,
     });
     let finished = match started.await {
-        Start::Turn(turn) => go_on(turn, Ground::Actor(site.clone()), &subject, &mut deadline).await,
-        Start::Queued(queued) => wait_in_line(queued, &subject, &mut deadline).await,
+        Start::Turn(turn) => drive_turn(turn, TurnScope::Actor(shared.clone()), &subject, &mut deadline).await,
+        Start::Queued(queued) => await_queued(queued, &subject, &mut deadline).await,
         Start::Refused(error) => Err(error),
-        Start::Gone(..) => Err(Error::new(ErrorKind::Retry, format!("{site} has just left this place: retry"))),
+        Start::Gone(..) => Err(Error::new(ErrorKind::Retry, format!("{shared} has just left this place: retry"))),
     };
     conclude(finished?, &subject, &mut deadline).await
 }

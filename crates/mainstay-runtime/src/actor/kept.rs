@@ -7,7 +7,7 @@ use mainstay_state::VALUE_BYTES_MAX;
 use mainstay_state::actor::ActorWrites;
 use serde::Serialize;
 
-use crate::actor::site::Site;
+use crate::actor::actor_shared::ActorShared;
 use crate::observe::storage::loading;
 use crate::provisions::Provided;
 use crate::service::opening::{AnyThread, PlainField};
@@ -41,7 +41,7 @@ pub trait Kept: Sized {
 
 /// What an actor is made from.
 pub struct ActorOpening<'s> {
-    pub(crate) site: &'s Arc<Site>,
+    pub(crate) shared: &'s Arc<ActorShared>,
     /// True if what was handed over before has not been committed, and is to be read anew as well.
     pub(crate) is_undone: bool,
 }
@@ -57,7 +57,7 @@ impl ActorOpening<'_> {
     /// # Errors
     /// Those of `make`.
     pub fn load<T>(&self, make: impl FnOnce() -> Result<T>) -> Result<T> {
-        loading(self.site, make)
+        loading(self.shared, make)
     }
 
     /// A field with what the node was given.
@@ -65,25 +65,25 @@ impl ActorOpening<'_> {
     /// # Errors
     /// `Invalid` if nobody provided it.
     pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Provided<T>> {
-        self.site.hall.services.provided().map(Provided::new)
+        self.shared.partition.services.provided().map(Provided::new)
     }
 }
 
 /// Where an actor's changes go at the end of a turn.
 pub struct Seal<'s> {
-    pub(crate) site: &'s Arc<Site>,
+    pub(crate) shared: &'s Arc<ActorShared>,
     pub(crate) writes: &'s mut Option<Box<ActorWrites>>,
 }
 
 impl Seal<'_> {
     /// The changes so far.
     pub(crate) fn writes(&mut self) -> &mut ActorWrites {
-        self.writes.get_or_insert_with(|| Box::new(ActorWrites::new(self.site.id.clone())))
+        self.writes.get_or_insert_with(|| Box::new(ActorWrites::new(self.shared.id.clone())))
     }
 
     /// Sets a value, unless it is stored like that already.
     pub(crate) fn put(&mut self, name: &str, value: Bytes) -> Result<()> {
-        if self.site.state(name)?.is_none_or(|stored| stored != value) {
+        if self.shared.state(name)?.is_none_or(|stored| stored != value) {
             self.put_changed(name, value)?;
         }
         Ok(())
@@ -96,7 +96,7 @@ impl Seal<'_> {
 
     /// The bytes of a value that is to be stored under a name, with what its type does not know of what was stored.
     pub(crate) fn encode<T: Serialize>(&self, name: &str, value: &T, unknown: &Unknown) -> Result<(Vec<u8>, Unknown)> {
-        VALUE_LIMITS.encode_keeping(value, unknown).map_err(|error| not_stored(self.site, name, error))
+        VALUE_LIMITS.encode_keeping(value, unknown).map_err(|error| not_stored(self.shared, name, error))
     }
 }
 
@@ -105,13 +105,13 @@ pub(crate) const VALUE_LIMITS: Limits = Limits { bytes_max: VALUE_BYTES_MAX, ..L
 
 /// What is told of a value that cannot be stored: whose it is, under which name, and which limit it is over.
 #[cold]
-pub(crate) fn not_stored(site: &Site, name: &str, error: Error) -> Error {
+pub(crate) fn not_stored(shared: &ActorShared, name: &str, error: Error) -> Error {
     let text = match error.kind() {
         ErrorKind::TooLarge => format!(
-            "state {name:?} of {site} cannot be stored: {error}; a value has at most VALUE_BYTES_MAX = {VALUE_BYTES_MAX} bytes, so \
+            "state {name:?} of {shared} cannot be stored: {error}; a value has at most VALUE_BYTES_MAX = {VALUE_BYTES_MAX} bytes, so \
              split it over several fields, over state by name or over several actors"
         ),
-        _ => format!("state {name:?} of {site} cannot be stored: {error}"),
+        _ => format!("state {name:?} of {shared} cannot be stored: {error}"),
     };
     Error::new(error.kind(), text)
 }

@@ -1,12 +1,14 @@
 //! Actors: what their authors write, where they live, and how their turns become durable.
 //!
 //! An actor's [`cell`] says who has it and who waits; [`work`] is what happens in a turn; its [`gate`] keeps what a turn
-//! sends until the turn is durable; its [`site`] is all of it that others refer to. The cells of a partition are in its
-//! [`hall`].
+//! sends until the turn is durable; its [`shared`] is all of it that others refer to. The cells of a partition are in its
+//! [`partition`].
 
 // What authors use.
 pub(crate) mod context;
 pub(crate) mod definition;
+#[cfg(feature = "testkit")]
+pub(crate) mod detached;
 pub(crate) mod dynamic;
 pub(crate) mod event;
 pub(crate) mod hooks;
@@ -16,37 +18,37 @@ pub(crate) mod settings;
 pub(crate) mod state;
 
 // What an actor does by itself.
+pub(crate) mod activation_tasks;
 pub(crate) mod alarm;
 pub(crate) mod bell;
 pub(crate) mod continuation;
-pub(crate) mod engagement;
-pub(crate) mod errand;
+pub(crate) mod keep_alive;
 pub(crate) mod reminder;
-pub(crate) mod stay;
+pub(crate) mod reminder_job;
 pub(crate) mod sweep;
 pub(crate) mod timer;
 
 // Where an actor is, and its turns.
 pub(crate) mod access;
+pub(crate) mod actor_shared;
+pub(crate) mod actor_table;
 pub(crate) mod cell;
 pub(crate) mod gate;
-pub(crate) mod hall;
 pub(crate) mod internal;
-pub(crate) mod letter;
-pub(crate) mod room;
+pub(crate) mod mailbox_item;
+pub(crate) mod pooled_future;
+pub(crate) mod route_cache;
 pub(crate) mod saving;
-pub(crate) mod seat;
-pub(crate) mod site;
 pub(crate) mod tally;
 pub(crate) mod work;
 
 // How actors come and go.
 pub(crate) mod activation;
-pub(crate) mod collection;
 pub(crate) mod deactivation;
 pub(crate) mod deletion;
 pub(crate) mod enumeration;
-pub(crate) mod population;
+pub(crate) mod eviction;
+pub(crate) mod memory_budget;
 pub(crate) mod presence;
 pub(crate) mod revival;
 pub(crate) mod stray_fields;

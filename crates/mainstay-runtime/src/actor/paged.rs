@@ -7,8 +7,8 @@ use mainstay_core::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::kept::{ActorOpening, Kept, Seal};
-use crate::actor::site::Site;
 
 /// A value that an actor keeps like a [`State`](crate::State), and that is loaded when it is asked for first: for what is
 /// large or seldom needed. Until then, an active actor has a pointer for it.
@@ -17,7 +17,7 @@ use crate::actor::site::Site;
 /// newer version of the type has written, and this one does not know, stay as they are. What is stored is the same as that
 /// of a `State`, so a field can become the one or the other.
 pub struct Paged<T> {
-    site: Arc<Site>,
+    shared: Arc<ActorShared>,
     name: &'static str,
     page: OnceLock<Box<Page<T>>>,
     is_changed: bool,
@@ -43,6 +43,20 @@ impl<T: fmt::Debug> fmt::Debug for Paged<T> {
 }
 
 impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Paged<T> {
+    /// A value outside of a node, for a unit test that makes an actor by hand. Nothing is stored of it: one that is
+    /// [unloaded](Paged::unload) is the default of its type.
+    #[cfg(feature = "testkit")]
+    pub fn new(value: T) -> Self {
+        let page = Page { value, unknown: Unknown::default(), bytes: 0 };
+        Self {
+            shared: crate::actor::detached::detached(0.into()),
+            name: "",
+            page: OnceLock::from(Box::new(page)),
+            is_changed: false,
+            is_leaving: false,
+        }
+    }
+
     /// The value, loaded if it is not in memory. Shared turns can do that too.
     ///
     /// # Errors
@@ -54,7 +68,7 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Paged<T>
         let page = self.load()?;
         // A turn that runs beside this one may have been faster.
         let kept = self.page.get_or_init(|| {
-            self.site.weigh(0, page.bytes);
+            self.shared.weigh(0, page.bytes);
             page
         });
         Ok(&kept.value)
@@ -72,7 +86,7 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Paged<T>
             Some(page) => Ok(&mut page.value),
             None => Err(Error::fatal(format!(
                 "state {:?} of {} is not there after it was loaded: this is a defect of the runtime",
-                self.name, self.site
+                self.name, self.shared
             ))),
         }
     }
@@ -91,18 +105,29 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Paged<T>
         }
     }
 
+    /// Refuses a value that is not of the actor that it is a field of.
+    fn check_owner(&self, shared: &Arc<ActorShared>) -> Result<()> {
+        if Arc::ptr_eq(&self.shared, shared) {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "a field of {shared} was replaced by one of `Paged::new`, which is not stored: assign the value, \
+             `*self.field.get_mut()? = ..`"
+        )))
+    }
+
     fn let_go(&mut self) {
         if let Some(page) = self.page.take() {
-            self.site.weigh(page.bytes, 0);
+            self.shared.weigh(page.bytes, 0);
         }
     }
 
     fn load(&self) -> Result<Box<Page<T>>> {
-        let Some(stored) = self.site.state(self.name)? else {
+        let Some(stored) = self.shared.state(self.name)? else {
             return Ok(Box::new(Page { value: T::default(), unknown: Unknown::default(), bytes: 0 }));
         };
         let (value, unknown) = contract::decode_keeping(&stored).map_err(|error| {
-            let text = format!("state {:?} of {} does not fit {}", self.name, self.site, type_name::<T>());
+            let text = format!("state {:?} of {} does not fit {}", self.name, self.shared, type_name::<T>());
             Error::new(error.kind(), text).with_source(error)
         })?;
         Ok(Box::new(Page { value, unknown, bytes: length(&stored) }))
@@ -111,10 +136,11 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Paged<T>
 
 impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for Paged<T> {
     fn open(opening: &ActorOpening<'_>, name: &'static str) -> Result<Self> {
-        Ok(Self { site: opening.site.clone(), name, page: OnceLock::new(), is_changed: false, is_leaving: false })
+        Ok(Self { shared: opening.shared.clone(), name, page: OnceLock::new(), is_changed: false, is_leaving: false })
     }
 
     fn seal(&mut self, seal: &mut Seal<'_>) -> Result<()> {
+        self.check_owner(seal.shared)?;
         if !self.is_changed {
             return Ok(());
         }
@@ -123,7 +149,7 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for
             let saved = length(&bytes);
             seal.put(self.name, bytes.into())?;
             page.unknown = unknown;
-            seal.site.weigh(std::mem::replace(&mut page.bytes, saved), saved);
+            seal.shared.weigh(std::mem::replace(&mut page.bytes, saved), saved);
         }
         self.is_changed = false;
         if std::mem::take(&mut self.is_leaving) {
@@ -133,6 +159,8 @@ impl<T: Serialize + DeserializeOwned + Default + Send + Sync + 'static> Kept for
     }
 
     fn restore(&mut self, opening: &ActorOpening<'_>) -> Result<()> {
+        // The object is made anew then.
+        self.check_owner(opening.shared)?;
         if self.is_changed || opening.is_undone {
             self.let_go();
             self.is_changed = false;

@@ -1,7 +1,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use crate::actor::site::Site;
+use crate::actor::actor_shared::ActorShared;
 
 /// An actor in memory, counted as long as it is there.
 pub(crate) struct Active<T> {
@@ -16,9 +16,9 @@ pub(crate) struct Object<T>(pub(super) Box<Inside<T>>);
 
 pub(crate) struct Inside<T> {
     /// How many commits had failed when it was read.
-    pub(crate) failures: u64,
+    pub(crate) generation: u64,
     /// For the turn, which says by it whose it is, so that nothing has to be counted for that. It need not come back.
-    pub(crate) lent: Option<Arc<Site>>,
+    pub(crate) lent: Option<Arc<ActorShared>>,
     possession: Possession<T>,
 }
 
@@ -47,9 +47,9 @@ impl<T> DerefMut for Object<T> {
 
 impl<T> Object<T> {
     /// An actor that was read when so many commits had failed.
-    pub(crate) fn new(actor: T, site: &Arc<Site>, failures: u64) -> Self {
-        let possession = Possession::Alone(Box::new(Active { actor, presence: Presence::new(site.clone()) }));
-        Self(Box::new(Inside { failures, lent: Some(site.clone()), possession }))
+    pub(crate) fn new(actor: T, shared: &Arc<ActorShared>, generation: u64) -> Self {
+        let possession = Possession::Alone(Box::new(Active { actor, presence: Presence::new(shared.clone()) }));
+        Self(Box::new(Inside { generation, lent: Some(shared.clone()), possession }))
     }
 
     /// For two.
@@ -60,8 +60,8 @@ impl<T> Object<T> {
             Possession::Shared(active) => active,
         };
         inside.possession = Possession::Shared(active.clone());
-        let (failures, lent) = (inside.failures, inside.lent.take());
-        let other = Inside { failures, lent, possession: Possession::Shared(active) };
+        let (generation, lent) = (inside.generation, inside.lent.take());
+        let other = Inside { generation, lent, possession: Possession::Shared(active) };
         (Self(inside), Self(Box::new(other)))
     }
 
@@ -94,28 +94,28 @@ impl<T> Inside<T> {
     }
 }
 
-/// That an actor is in memory: it counts for its hall, and for the limits of its type.
+/// That an actor is in memory: it counts for its table, and for the limits of its type.
 pub(crate) struct Presence {
-    site: Arc<Site>,
+    shared: Arc<ActorShared>,
 }
 
 impl Presence {
-    fn new(site: Arc<Site>) -> Self {
-        site.hall.entered();
-        site.hall.ledger.entered();
-        Self { site }
+    fn new(shared: Arc<ActorShared>) -> Self {
+        shared.partition.entered();
+        shared.partition.counters.entered();
+        Self { shared }
     }
 
     /// Whose it is.
-    pub(crate) fn site(&self) -> &Arc<Site> {
-        &self.site
+    pub(crate) fn actor_shared(&self) -> &Arc<ActorShared> {
+        &self.shared
     }
 }
 
 impl Drop for Presence {
     fn drop(&mut self) {
-        self.site.unload();
-        self.site.hall.left();
-        self.site.hall.ledger.left();
+        self.shared.unload();
+        self.shared.partition.left();
+        self.shared.partition.counters.left();
     }
 }

@@ -82,15 +82,15 @@ impl Remind<'_> {
     /// `Invalid` if the actor is not [`Remindable`](crate::Remindable), outside of a turn, and for a schedule that cannot
     /// be; `TooLarge` for a name or payload over its limit, and for one more reminder than `reminders.count_max`.
     pub fn set(self) -> Result<Reminder> {
-        let (site, name) = (&self.context.site, self.name);
-        self.register().map_err(|error| error.about(format_args!("reminder {name:?} of {site} cannot be set")))
+        let (shared, name) = (&self.context.shared, self.name);
+        self.register().map_err(|error| error.about(format_args!("reminder {name:?} of {shared} cannot be set")))
     }
 
     fn register(self) -> Result<Reminder> {
         let Self { context, name, first, every, cron, payload, catch_up } = self;
-        let site = &context.site;
-        if !site.hall.is_remindable {
-            let service = &site.hall.address.service;
+        let shared = &context.shared;
+        if !shared.partition.is_remindable {
+            let service = &shared.partition.address.service;
             return Err(Error::invalid(format!("nobody would handle it: implement `Remindable` for {service}")));
         }
         let schedule = match (every, cron) {
@@ -126,12 +126,12 @@ impl Remind<'_> {
         }
         current::change(|writes| writes.put_reminder(reminder.clone()))?;
         if replaced.is_none() {
-            site.gate.tally.add_reminder();
+            shared.gate.tally.add_reminder();
         }
-        let (hall, due) = (site.hall.clone(), reminder.due);
+        let (partition, due) = (shared.partition.clone(), reminder.due);
         current::leave(move |turn| {
             if turn.is_ok() {
-                hall.bell.due_at(due);
+                partition.bell.due_at(due);
             }
         });
         Ok(reminder)
@@ -166,7 +166,7 @@ impl Context {
     pub fn reminder(&self, name: &str) -> Result<Option<Reminder>> {
         match current::changed(|writes| writes.reminder(name).map(Option::<&Reminder>::cloned)) {
             Some(reminder) => Ok(reminder),
-            None => self.site.gate.reminder(&self.site, name),
+            None => self.shared.gate.reminder(&self.shared, name),
         }
     }
 
@@ -176,8 +176,8 @@ impl Context {
     /// Whatever keeps them from being read.
     pub fn reminders(&self) -> Result<Vec<Reminder>> {
         // Before what is stored: what is committed in between is then seen twice, and not missed.
-        let uncommitted = self.site.gate.uncommitted();
-        let stored = self.site.hall.store()?.reminders(&self.site.id)?;
+        let uncommitted = self.shared.gate.uncommitted();
+        let stored = self.shared.partition.store()?.reminders(&self.shared.id)?;
         let mut reminders: BTreeMap<String, Reminder> =
             stored.into_iter().map(|reminder| (reminder.name.clone(), reminder)).collect();
         uncommitted.iter().for_each(|writes| apply(&mut reminders, writes));
@@ -205,13 +205,13 @@ impl Context {
 
 /// Refuses one more reminder of an actor that has as many as it may.
 fn refuse_if_full(context: &Context) -> Result<()> {
-    let (site, count_max) = (&context.site, context.site.hall.settings.reminders.count_max);
-    if site.gate.tally.reminders(site)? < count_max {
+    let (shared, count_max) = (&context.shared, context.shared.partition.settings.reminders.count_max);
+    if shared.gate.tally.reminders(shared)? < count_max {
         return Ok(());
     }
     // Those that have been removed since are still in that number.
     let count = context.reminders()?.len();
-    site.gate.tally.set_reminders(count);
+    shared.gate.tally.set_reminders(count);
     if count < count_max {
         return Ok(());
     }

@@ -10,16 +10,19 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::actor::Actor;
-use crate::actor::cell::{ActorCell, Held, LetterTurn};
-use crate::actor::letter::{Letter, poll_once};
+use crate::actor::cell::{ActorCell, ActorGuard, ItemTurn};
+use crate::actor::mailbox_item::{MailboxItem, poll_once};
 use crate::actor::work;
-use crate::backoff::{Backoff, PAUSE_MAX};
+use mainstay_core::{Backoff, Retries};
 
 /// How often in a row the activation of such an actor may fail before that is left to the next call.
 const FAILED_MAX: u32 = 16;
 
+/// The pauses between one loss of such an actor and its next activation.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(30));
+
 /// An actor that was not lost for so long comes back at once the next time: twice the longest pause.
-const QUIET: Duration = Duration::from_secs(2 * PAUSE_MAX.as_secs());
+const QUIET: Duration = Duration::from_secs(2 * BACKOFF.max.as_secs());
 
 /// Whether an actor is to come back by itself. One that had timers or subscriptions is, if a panic or a failed commit has
 /// dropped its object: nobody may call it, and it would do nothing any more. One that has left on purpose is not.
@@ -34,7 +37,7 @@ pub(crate) struct Revival {
 }
 
 struct Rhythm {
-    backoff: Backoff,
+    backoff: Retries,
     last: Instant,
 }
 
@@ -73,7 +76,7 @@ impl Revival {
                 rhythm.backoff.pause()
             }
             rhythm => {
-                *rhythm = Some(Box::new(Rhythm { backoff: Backoff::new(), last: now }));
+                *rhythm = Some(Box::new(Rhythm { backoff: BACKOFF.retries(), last: now }));
                 Duration::ZERO
             }
         }
@@ -82,21 +85,21 @@ impl Revival {
 
 /// Sees to it that an actor comes back if it is to.
 pub(crate) fn begin<T: Actor>(cell: &Arc<ActorCell<T>>) {
-    let revival = &cell.site().revival;
+    let revival = &cell.actor_shared().revival;
     // What a method has set up does not come back by itself. Where no runtime is left, nothing does.
     if T::LIFECYCLE.is_some() && tokio::runtime::Handle::try_current().is_ok() && revival.take_on() {
-        drop(cell.site().hall.scope.spawn(revive(cell.clone())));
+        drop(cell.actor_shared().partition.scope.spawn(revive(cell.clone())));
     }
 }
 
 async fn revive<T: Actor>(cell: Arc<ActorCell<T>>) {
-    let site = cell.site();
+    let shared = cell.actor_shared();
     let mut failed = 0;
     loop {
-        time::sleep(site.revival.pause()).await;
+        time::sleep(shared.revival.pause()).await;
         let (done, is_done) = oneshot::channel();
         // If it has left its place meanwhile, that was on purpose.
-        let revived = match cell.post(Box::new(RevivalLetter { done })) {
+        let revived = match cell.post(Box::new(RevivalItem { done })) {
             true => is_done.await.unwrap_or(Ok(())),
             false => return,
         };
@@ -106,26 +109,26 @@ async fn revive<T: Actor>(cell: Arc<ActorCell<T>>) {
                 continue;
             }
             tracing::error!(
-                actor = %site, ?error, failed,
+                actor = %shared, ?error, failed,
                 "an actor that was reset cannot be activated: its timers and subscriptions rest until it is called"
             );
-            site.revival.forget();
+            shared.revival.forget();
         }
         failed = 0;
-        site.revival.is_under_way.store(false, Ordering::Release);
+        shared.revival.is_under_way.store(false, Ordering::Release);
         // It may have been lost again while this one was still there to see to it.
-        if !site.revival.take_on() {
+        if !shared.revival.take_on() {
             return;
         }
     }
 }
 
 /// Activates an actor when it is its turn, unless somebody else has done so.
-struct RevivalLetter {
+struct RevivalItem {
     done: oneshot::Sender<Result<()>>,
 }
 
-impl<T: Actor> Letter<T> for RevivalLetter {
+impl<T: Actor> MailboxItem<T> for RevivalItem {
     fn is_exclusive(&self) -> bool {
         true
     }
@@ -139,11 +142,11 @@ impl<T: Actor> Letter<T> for RevivalLetter {
         !self.done.is_closed()
     }
 
-    fn carry_out(self: Box<Self>, mut held: Held<'_, T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
-        let held = held.hand_over();
+    fn carry_out(self: Box<Self>, mut guard: ActorGuard<'_, T>, cx: &mut Context<'_>) -> Option<ItemTurn> {
+        let guard = guard.hand_over();
         let turn = async move {
             // An error means that the partition is being closed.
-            let _ = self.done.send(carry_out(held).await);
+            let _ = self.done.send(carry_out(guard).await);
         };
         poll_once(turn, cx)
     }
@@ -151,22 +154,22 @@ impl<T: Actor> Letter<T> for RevivalLetter {
     fn refuse(self: Box<Self>, _: Error) {}
 }
 
-async fn carry_out<T: Actor>(held: Held<'static, T>) -> Result<()> {
-    let site = held.site().clone();
-    if held.is_fresh() {
-        held.give_back();
+async fn carry_out<T: Actor>(guard: ActorGuard<'static, T>) -> Result<()> {
+    let shared = guard.actor_shared().clone();
+    if guard.is_fresh() {
+        guard.give_back();
         return Ok(());
     }
-    match site.gate.is_known(&site) {
-        Ok(true) => work::revive(held).await,
+    match shared.gate.is_known(&shared) {
+        Ok(true) => work::revive(guard).await,
         // What would have made it known was lost as well, and nothing must make it but a call.
         Ok(false) => {
-            site.revival.forget();
-            held.give_back();
+            shared.revival.forget();
+            guard.give_back();
             Ok(())
         }
         Err(error) => {
-            held.give_back();
+            guard.give_back();
             Err(error)
         }
     }

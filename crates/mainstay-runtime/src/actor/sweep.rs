@@ -12,12 +12,12 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::actor::Actor;
-use crate::actor::cell::{Held, LetterTurn};
+use crate::actor::actor_shared::ActorShared;
+use crate::actor::actor_table::ActorTable;
+use crate::actor::cell::{ActorGuard, ItemTurn};
 use crate::actor::deactivation;
-use crate::actor::hall::Hall;
-use crate::actor::letter::{Letter, poll_once};
-use crate::actor::site::Site;
-use crate::backoff::Backoff;
+use crate::actor::mailbox_item::{MailboxItem, poll_once};
+use mainstay_core::Backoff;
 
 /// How many answers of a partition are looked at and removed at a time. The commits of different actors are one entry of
 /// the log then, or few.
@@ -41,19 +41,19 @@ const WAITING_MAX: usize = 1024;
 /// something expires. An answer is removed in line with the calls of its actor, which is not activated for it: so there is
 /// one commit of the actor at a time, and one that is being kept for the same key again is not removed by mistake.
 pub(crate) struct Sweeper<T: Actor> {
-    hall: Arc<Hall<T>>,
+    table: Arc<ActorTable<T>>,
     waiting: Arc<Mutex<BTreeSet<ActorId>>>,
 }
 
 impl<T: Actor> Sweeper<T> {
     /// Starts it.
-    pub(crate) fn start(hall: &Arc<Hall<T>>, scope: &Scope) {
-        drop(scope.spawn(Self { hall: hall.clone(), waiting: Arc::default() }.keep()));
+    pub(crate) fn start(table: &Arc<ActorTable<T>>, scope: &Scope) {
+        drop(scope.spawn(Self { table: table.clone(), waiting: Arc::default() }.keep()));
     }
 
     async fn keep(self) {
-        let core = self.hall.core().clone();
-        let mut backoff = Backoff::new();
+        let core = self.table.partition().clone();
+        let mut backoff = Backoff::default().retries();
         loop {
             // Nobody rings while it sweeps: what is kept meanwhile is seen by the look afterwards.
             core.expiry.arm(WallTime::EPOCH);
@@ -79,14 +79,14 @@ impl<T: Actor> Sweeper<T> {
 
     /// When the first of those expires that are left. From now on whatever is kept rings.
     fn first_of_the_rest(&self) -> Result<Option<WallTime>> {
-        let core = self.hall.core();
+        let core = self.table.partition();
         core.expiry.arm(WallTime::MAX);
         core.store()?.next_expiry()
     }
 
     /// Removes what has expired. Where that fails for an actor, it goes on with the others.
     async fn sweep(&self) -> Result<()> {
-        let (core, now) = (self.hall.core(), time::wall());
+        let (core, now) = (self.table.partition(), time::wall());
         let mut swept = Ok(());
         let mut last: Option<(WallTime, ActorId, String)> = None;
         loop {
@@ -112,11 +112,11 @@ impl<T: Actor> Sweeper<T> {
         let mut removals = Vec::new();
         for (id, keys) in keys {
             let Some(place) = Place::take(&self.waiting, &id) else { continue };
-            // A hall that is closed has nothing removed any more.
-            let Some(cell) = self.hall.cell(&id) else { return Ok(()) };
+            // A table that is closed has nothing removed any more.
+            let Some(cell) = self.table.cell(&id) else { return Ok(()) };
             let (done, removed) = oneshot::channel();
             // One that is leaving its place is found again by the next sweep.
-            if cell.post(Box::new(SweepLetter { keys, done, place })) {
+            if cell.post(Box::new(SweepItem { keys, done, place })) {
                 removals.push(removed);
             }
         }
@@ -174,14 +174,14 @@ impl Drop for Place {
 }
 
 /// The removal of answers of an actor that waits for its turn.
-struct SweepLetter {
+struct SweepItem {
     keys: Vec<String>,
     /// Told when they are removed. Dropped if the actor leaves.
     done: oneshot::Sender<Result<()>>,
     place: Place,
 }
 
-impl<T: Actor> Letter<T> for SweepLetter {
+impl<T: Actor> MailboxItem<T> for SweepItem {
     fn is_exclusive(&self) -> bool {
         true
     }
@@ -194,19 +194,19 @@ impl<T: Actor> Letter<T> for SweepLetter {
         true
     }
 
-    fn carry_out(self: Box<Self>, mut held: Held<'_, T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
+    fn carry_out(self: Box<Self>, mut guard: ActorGuard<'_, T>, cx: &mut Context<'_>) -> Option<ItemTurn> {
         let Self { keys, done, place } = *self;
-        let held = held.hand_over();
+        let guard = guard.hand_over();
         let turn = async move {
-            let site = held.site().clone();
-            let removed = remove(&site, &keys).await;
+            let shared = guard.actor_shared().clone();
+            let removed = remove(&shared, &keys).await;
             // An error means that nobody waits for it any more.
             let _ = done.send(removed);
-            if held.object.is_some() || site.revival.is_under_way() {
-                held.give_back();
+            if guard.object.is_some() || shared.revival.is_under_way() {
+                guard.give_back();
             } else {
                 // It was not in memory, and its place need not stay for this. Whoever waits is seen to by who polls this.
-                deactivation::leave(held, None).await;
+                deactivation::leave(guard, None).await;
             }
             drop(place);
         };
@@ -218,20 +218,20 @@ impl<T: Actor> Letter<T> for SweepLetter {
 
 /// Removes those of an actor's answers that have expired. It has the actor to itself, and waits for the turns before: nothing
 /// stands on it, and so it must take no turn along when it fails.
-async fn remove(site: &Arc<Site>, keys: &[String]) -> Result<()> {
-    deactivation::settle(site).await;
+async fn remove(shared: &Arc<ActorShared>, keys: &[String]) -> Result<()> {
+    deactivation::settle(shared).await;
     let now = time::wall();
-    let mut writes = ActorWrites::new(site.id.clone());
+    let mut writes = ActorWrites::new(shared.id.clone());
     for key in keys {
-        if site.gate.answer(site, key)?.is_some_and(|answer| answer.expires <= now) {
+        if shared.gate.answer(shared, key)?.is_some_and(|answer| answer.expires <= now) {
             writes.remove_answer(key);
         }
     }
     if writes.is_empty() {
         return Ok(());
     }
-    let removed = site.hall.commit(&writes).await.map(drop);
-    site.gate.tally.forget_answers();
+    let removed = shared.partition.commit(&writes).await.map(drop);
+    shared.gate.tally.forget_answers();
     removed
 }
 

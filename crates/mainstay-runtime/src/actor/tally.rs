@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mainstay_core::Result;
 
-use crate::actor::site::Site;
+use crate::actor::actor_shared::ActorShared;
 use crate::call::current;
 
 /// How many entries an actor has at most of the kinds that are limited per actor. They are counted when that is first asked
@@ -24,25 +24,25 @@ impl Default for Tally {
 
 impl Tally {
     /// How many answers are kept for calls of the actor.
-    pub(crate) fn answers(&self, site: &Site) -> Result<usize> {
+    pub(crate) fn answers(&self, shared: &ActorShared) -> Result<usize> {
         counted(&self.answers, || {
             // Before what is stored: what is committed in between is counted twice, and not missed.
-            let uncommitted = site.gate.uncommitted();
+            let uncommitted = shared.gate.uncommitted();
             let kept: usize = uncommitted.iter().map(|writes| writes.kept_answers()).sum();
-            Ok(kept + site.hall.store()?.answer_count(&site.id)?)
+            Ok(kept + shared.partition.store()?.answer_count(&shared.id)?)
         })
     }
 
     /// How many reminders the actor has, with those that the turn has set.
-    pub(crate) fn reminders(&self, site: &Site) -> Result<usize> {
+    pub(crate) fn reminders(&self, shared: &ActorShared) -> Result<usize> {
         counted(&self.reminders, || {
             let set = |writes: &mainstay_state::actor::ActorWrites| {
                 writes.changed_reminders().filter(|(_, reminder)| reminder.is_some()).count()
             };
-            let uncommitted = site.gate.uncommitted();
+            let uncommitted = shared.gate.uncommitted();
             let in_turn = current::changed(|writes| Some(set(writes))).unwrap_or_default();
             let before: usize = uncommitted.iter().map(|writes| set(writes)).sum();
-            Ok(in_turn + before + site.hall.store()?.reminder_count(&site.id)?)
+            Ok(in_turn + before + shared.partition.store()?.reminder_count(&shared.id)?)
         })
     }
 

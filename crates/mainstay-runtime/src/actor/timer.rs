@@ -1,17 +1,19 @@
 use std::any::type_name;
 use std::fmt;
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use mainstay_core::time::{self, Duration, Instant};
 use mainstay_core::{Error, ErrorKind, Result};
 
+use crate::actor::activation_tasks::{Ending, TaskTable};
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::cell::ActorCell;
 use crate::actor::internal::run_turn;
-use crate::actor::site::Site;
-use crate::actor::stay::{Ending, Plans};
 use crate::actor::{Actor, Context};
-use crate::call::arrival::{Method, Source};
+use crate::call::arrival::{Method, TurnSource};
+use crate::call::turn::panic_text;
 
 /// How many timers an actor may have at a time. Each is a task.
 pub const TIMERS_PER_ACTOR_MAX: usize = 64;
@@ -19,7 +21,7 @@ pub const TIMERS_PER_ACTOR_MAX: usize = 64;
 /// The longest part of a wait that is handed to the clock at once, which counts in milliseconds and not for ever.
 const WAIT_PART_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-static TIMER: Method = Method::own("timer", Source::Timer);
+static TIMER: Method = Method::own("timer", TurnSource::Timer);
 
 /// What a timer does: an async method of the actor without arguments, or an async closure that is given the actor. What a
 /// closure captures is cloned for each run.
@@ -54,7 +56,7 @@ where
 pub struct Timer {
     name: Arc<str>,
     ending: Arc<Ending>,
-    plans: Arc<Plans>,
+    plans: Arc<TaskTable>,
 }
 
 impl fmt::Debug for Timer {
@@ -104,25 +106,26 @@ impl Context {
         T: Actor,
         F: for<'a> TimerMethod<'a, T> + Sync + 'static,
     {
-        let site = &self.site;
-        if site.cell::<ActorCell<T>>().is_none() {
+        let shared = &self.shared;
+        if shared.cell::<ActorCell<T>>().is_none() {
+            shared.partition.check_attached(format_args!("timer {name:?} of {shared}"))?;
             let strange = type_name::<T>();
             return Err(Error::invalid(format!(
-                "timer {name:?} of {site} is for {strange}, which that is not: pass a method of the actor that sets it"
+                "timer {name:?} of {shared} is for {strange}, which that is not: pass a method of the actor that sets it"
             )));
         }
         if period.is_some_and(|period| period.is_zero()) {
             return Err(Error::invalid(format!(
-                "timer {name:?} of {site} has a period of zero: give it at least a millisecond, or none to run it once"
+                "timer {name:?} of {shared} has a period of zero: give it at least a millisecond, or none to run it once"
             )));
         }
         let timer = Timer { name: name.into(), ending: Arc::default(), plans: self.stay.plans().clone() };
         timer
             .plans
             .add_timer(&timer.name, &timer.ending)
-            .map_err(|error| error.about(format_args!("timer {name:?} of {site} cannot be set")))?;
-        let running = keep_running(site.clone(), timer.clone(), Wait::new(due), period, method);
-        drop(site.hall.scope.spawn(running));
+            .map_err(|error| error.about(format_args!("timer {name:?} of {shared} cannot be set")))?;
+        let running = keep_running(shared.clone(), timer.clone(), Wait::new(due), period, method);
+        drop(shared.partition.scope.spawn(running));
         Ok(timer)
     }
 
@@ -132,7 +135,7 @@ impl Context {
     }
 }
 
-async fn keep_running<T, F>(site: Arc<Site>, timer: Timer, due: Wait, period: Option<Duration>, method: F)
+async fn keep_running<T, F>(shared: Arc<ActorShared>, timer: Timer, due: Wait, period: Option<Duration>, method: F)
 where
     T: Actor,
     F: for<'a> TimerMethod<'a, T> + Sync + 'static,
@@ -144,7 +147,14 @@ where
             () = timer.ending.ended() => return,
             () = wait.over() => {}
         }
-        fire(&site, &timer, method.clone()).await;
+        // What the closure has captured is of others, and so is how that is cloned.
+        match catch_unwind(AssertUnwindSafe(|| method.clone())) {
+            Ok(method) => fire(&shared, &timer, method).await,
+            Err(panic) => {
+                let panic = panic_text(&*panic);
+                tracing::error!(actor = %shared, timer = &*timer.name, panic, "a timer panicked before its run");
+            }
+        }
         match period {
             Some(period) => wait = Wait::new(period),
             None => return timer.cancel(),
@@ -153,12 +163,12 @@ where
 }
 
 /// Runs the method once, unless the timer ends before its turn comes.
-async fn fire<T, F>(site: &Site, timer: &Timer, method: F)
+async fn fire<T, F>(shared: &ActorShared, timer: &Timer, method: F)
 where
     T: Actor,
     F: for<'a> TimerMethod<'a, T> + 'static,
 {
-    let Some(cell) = site.cell::<ActorCell<T>>() else { return timer.cancel() };
+    let Some(cell) = shared.cell::<ActorCell<T>>() else { return timer.cancel() };
     // A timer does not activate an actor, and so none that is to be activated anew.
     cell.shed();
     if timer.ending.is_over() {
@@ -173,7 +183,7 @@ where
     let has_left = timer.ending.is_over()
         && matches!(error.kind(), ErrorKind::Retry | ErrorKind::NotFound | ErrorKind::NotPrimary { .. });
     if !has_left {
-        tracing::warn!(actor = %site, timer = &*timer.name, ?error, "a timer has failed");
+        tracing::warn!(actor = %shared, timer = &*timer.name, ?error, "a timer has failed");
     }
 }
 

@@ -21,17 +21,17 @@ use mainstay_state::actor::ActorWrites;
 pub(crate) use self::making::revive;
 use self::turn::{ActorTurn, Ending, Left};
 use crate::actor::access::Access;
-use crate::actor::cell::Held;
+use crate::actor::actor_shared::ActorShared;
+use crate::actor::cell::ActorGuard;
 use crate::actor::gate::{self, Hold, Output};
+use crate::actor::pooled_future::PooledFuture;
 use crate::actor::presence::Object;
-use crate::actor::room::Room;
-use crate::actor::site::Site;
 use crate::actor::{Actor, TurnInfo};
 use crate::call::arrival::{Call, Method};
-use crate::call::contract::Outcome;
-use crate::call::current::{Current, Remains, TurnKind};
+use crate::call::contract::MethodResult;
+use crate::call::current::{Current, EndedTurn, TurnKind};
 use crate::call::finished::Finished;
-use crate::call::host::Progress;
+use crate::call::object_host::Progress;
 use crate::call::turn::{Nested, Subject, may_nest, panic_text};
 use crate::observe::turn::TurnWatch;
 
@@ -46,20 +46,25 @@ pub(crate) enum Followers {
 
 /// Carries a call out in a turn, as far as that goes at once.
 #[inline]
-pub(crate) fn start<T, R, A>(mut held: Held<'_, T>, access: A, call: Call, cx: &mut Context<'_>) -> Progress<R::Reply>
+pub(crate) fn start<T, R, A>(
+    mut guard: ActorGuard<'_, T>,
+    access: A,
+    call: Call,
+    cx: &mut Context<'_>,
+) -> Progress<R::Reply>
 where
     T: Actor,
-    R: Outcome,
+    R: MethodResult,
     A: Access<T, R>,
 {
     if !may_nest() {
-        return Progress::Ready(Box::pin(carry_out(held.hand_over(), access, call, Followers::Own)));
+        return Progress::Ready(Box::pin(carry_out(guard.hand_over(), access, call, Followers::Own)));
     }
     let _nested = Nested::enter();
     let method = call.current.method.name();
-    catch_unwind(AssertUnwindSafe(|| at_once(held, access, call, Followers::Own, cx))).unwrap_or_else(|panic| {
+    catch_unwind(AssertUnwindSafe(|| at_once(guard, access, call, Followers::Own, cx))).unwrap_or_else(|panic| {
         // Outside of its method, as when the actor is dropped. It is not the fault of the caller.
-        Progress::Finished(Finished::failed(Subject { method, whom: &T::NAME }.panicked(&*panic)))
+        Progress::Finished(Finished::failed(Subject { method, target: &T::NAME }.panicked(&*panic)))
     })
 }
 
@@ -69,7 +74,7 @@ where
 /// whatever turns out to be more becomes an [`ActorTurn`].
 #[inline]
 pub(crate) fn at_once<T, R, A>(
-    mut held: Held<'_, T>,
+    mut guard: ActorGuard<'_, T>,
     access: A,
     call: Call,
     followers: Followers,
@@ -77,36 +82,36 @@ pub(crate) fn at_once<T, R, A>(
 ) -> Progress<R::Reply>
 where
     T: Actor,
-    R: Outcome,
+    R: MethodResult,
     A: Access<T, R>,
 {
-    let current = begin(&mut held, call, A::KIND);
-    let is_plain = current.is_plain() && held.is_ready(A::KIND);
-    let Some(object) = held.object.take_if(|_| is_plain) else {
-        return in_full(ActorTurn::new(held, current, A::KIND, followers), access, cx);
+    let current = begin(&mut guard, call, A::KIND);
+    let is_plain = current.is_plain() && guard.is_ready(A::KIND);
+    let Some(object) = guard.object.take_if(|_| is_plain) else {
+        return in_full(ActorTurn::new(guard, current, A::KIND, followers), access, cx);
     };
     let (method, running) = (current.method, time::coarse());
-    let mut room = Room::new(method, || run(object, access, method));
+    let mut future = PooledFuture::new(method, || run(object, access, method));
     let mut slot = Some(current);
-    let polled = Current::within(&mut slot, || Pin::new(&mut room).poll(cx));
+    let polled = Current::within(&mut slot, || Pin::new(&mut future).poll(cx));
     match (polled, slot) {
         (Poll::Ready((mut object, Ok(Ok(outcome)))), Some(current))
             if outcome.is_success()
-                && is_quiet::<T>(held.site(), &current, A::KIND)
-                && running.elapsed() < held.site().hall.settings.slow_turn =>
+                && is_quiet::<T>(guard.actor_shared(), &current, A::KIND)
+                && running.elapsed() < guard.actor_shared().partition.settings.slow_turn =>
         {
-            room.vacate(method);
-            object.failures = current.failures;
+            future.vacate(method);
+            object.generation = current.generation;
             object.lent = current.end_quietly();
-            held.object = Some(object);
-            if held.put_back() && followers == Followers::Own {
-                held.cell().drain(cx);
+            guard.object = Some(object);
+            if guard.put_back() && followers == Followers::Own {
+                guard.cell().drain(cx);
             }
             Progress::Finished(Finished::answered(outcome.into_answer()))
         }
         (polled, slot) => {
-            let turn = ActorTurn::running(held, slot, method, running, A::KIND, followers);
-            turn.go_on(polled, room, cx)
+            let turn = ActorTurn::running(guard, slot, method, running, A::KIND, followers);
+            turn.go_on(polled, future, cx)
         }
     }
 }
@@ -115,26 +120,26 @@ where
 fn in_full<T, R, A>(mut turn: ActorTurn<'_, T>, access: A, cx: &mut Context<'_>) -> Progress<R::Reply>
 where
     T: Actor,
-    R: Outcome,
+    R: MethodResult,
     A: Access<T, R>,
 {
     let Some(object) = turn.ready() else {
         return Progress::Ready(Box::pin(prepared(turn.hand_over(), access)));
     };
-    let mut room = Room::new(turn.method, || run(object, access, turn.method));
-    let polled = turn.poll(Pin::new(&mut room), cx);
-    turn.go_on(polled, room, cx)
+    let mut future = PooledFuture::new(turn.method, || run(object, access, turn.method));
+    let polled = turn.poll(Pin::new(&mut future), cx);
+    turn.go_on(polled, future, cx)
 }
 
 /// Makes a turn of a call.
 #[inline]
-fn begin<T: Actor>(held: &mut Held<'_, T>, call: Call, kind: TurnKind) -> Box<Current> {
+fn begin<T: Actor>(guard: &mut ActorGuard<'_, T>, call: Call, kind: TurnKind) -> Box<Current> {
     let mut current = call.current;
-    held.site().hall.ledger.method(current.method).invoked();
-    let lent = held.object.as_mut().and_then(|object| object.lent.take());
-    let site = lent.unwrap_or_else(|| held.site().clone());
+    guard.actor_shared().partition.counters.method(current.method).invoked();
+    let lent = guard.object.as_mut().and_then(|object| object.lent.take());
+    let shared = lent.unwrap_or_else(|| guard.actor_shared().clone());
     // What a turn sees was read when the object was: a commit that has failed since is one that it stands on.
-    current.begin(site, kind, held.failures());
+    current.begin(shared, kind, guard.generation());
     if kind != TurnKind::Exclusive {
         // One that shares the actor changes nothing, and is just called.
         current.key = None;
@@ -144,37 +149,37 @@ fn begin<T: Actor>(held: &mut Held<'_, T>, call: Call, kind: TurnKind) -> Box<Cu
 
 /// True if there is nothing to store or send at the end of a turn, and nothing to wait for.
 #[inline]
-fn is_quiet<T: Actor>(site: &Site, current: &Current, kind: TurnKind) -> bool {
-    !(T::KEEPS && kind == TurnKind::Exclusive) && current.is_quiet() && site.gate.is_open_for(current.failures)
+fn is_quiet<T: Actor>(shared: &ActorShared, current: &Current, kind: TurnKind) -> bool {
+    !(T::KEEPS && kind == TurnKind::Exclusive) && current.is_quiet() && shared.gate.is_open_for(current.generation)
 }
 
 /// Carries a call out in a turn.
 pub(crate) fn carry_out<T, R, A>(
-    mut held: Held<'static, T>,
+    mut guard: ActorGuard<'static, T>,
     access: A,
     call: Call,
     followers: Followers,
 ) -> impl Future<Output = Finished<R::Reply>> + Send + 'static
 where
     T: Actor,
-    R: Outcome,
+    R: MethodResult,
     A: Access<T, R>,
 {
-    let mut current = begin(&mut held, call, A::KIND);
+    let mut current = begin(&mut guard, call, A::KIND);
     current.count_deadline();
-    prepared(ActorTurn::new(held, current, A::KIND, followers), access)
+    prepared(ActorTurn::new(guard, current, A::KIND, followers), access)
 }
 
 /// Carries out a turn that has begun, with all that comes before its method.
 async fn prepared<T, R, A>(mut turn: ActorTurn<'static, T>, access: A) -> Finished<R::Reply>
 where
     T: Actor,
-    R: Outcome,
+    R: MethodResult,
     A: Access<T, R>,
 {
     if R::ANSWERS_LATER && turn.key().is_some() {
         // Before it has run in vain, and called others on its way.
-        let error = answers::kept_for_nobody(turn.held.site(), turn.method.name());
+        let error = answers::kept_for_nobody(turn.guard.actor_shared(), turn.method.name());
         return turn.leave(Finished::failed(error)).await;
     }
     if turn.has_to_prepare()
@@ -182,11 +187,11 @@ where
     {
         return finished;
     }
-    let Some(object) = turn.held.object.take() else {
-        let error = missing(turn.held.site());
+    let Some(object) = turn.guard.object.take() else {
+        let error = missing(turn.guard.actor_shared());
         return turn.leave(Finished::failed(error)).await;
     };
-    Moving { room: Room::new(turn.method, || run(object, access, turn.method)), ending: None, turn }.await
+    Moving { future: PooledFuture::new(turn.method, || run(object, access, turn.method)), ending: None, turn }.await
 }
 
 /// Runs a method with the hooks around it. Returns the object, and what the method has left.
@@ -199,7 +204,7 @@ fn run<T, R, A>(
 ) -> impl Future<Output = (Object<T>, Left<R>)> + Send
 where
     T: Actor,
-    R: Outcome,
+    R: MethodResult,
     A: Access<T, R>,
 {
     async move {
@@ -214,7 +219,7 @@ where
                     Some(target) => Some(access.invoke(target).await),
                     None => None,
                 };
-                let outcome = outcome.ok_or_else(|| missing(object.active().presence.site()))?;
+                let outcome = outcome.ok_or_else(|| missing(object.active().presence.actor_shared()))?;
                 if let Some(hooks) = &T::LIFECYCLE
                     && outcome.is_success()
                 {
@@ -230,29 +235,29 @@ where
 }
 
 /// A turn that goes on until it ends.
-struct Moving<T: Actor, R: Outcome, F> {
+struct Moving<T: Actor, R: MethodResult, F> {
     // In this order: the object is gone before its actor is free.
-    room: Room<F>,
+    future: PooledFuture<F>,
     ending: Option<Ending<R::Reply>>,
     turn: ActorTurn<'static, T>,
 }
 
-impl<T: Actor, R: Outcome, F> Unpin for Moving<T, R, F> {}
+impl<T: Actor, R: MethodResult, F> Unpin for Moving<T, R, F> {}
 
 impl<T, R, F> Future for Moving<T, R, F>
 where
     T: Actor,
-    R: Outcome,
+    R: MethodResult,
     F: Future<Output = (Object<T>, Left<R>)>,
 {
     type Output = Finished<R::Reply>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Finished<R::Reply>> {
-        let Self { room, ending, turn } = &mut *self;
+        let Self { future, ending, turn } = &mut *self;
         let ending = match ending {
             Some(ending) => ending,
             None => {
-                let Poll::Ready((object, left)) = turn.poll(Pin::new(room), cx) else {
+                let Poll::Ready((object, left)) = turn.poll(Pin::new(future), cx) else {
                     turn.waits(cx);
                     return Poll::Pending;
                 };
@@ -304,41 +309,41 @@ pub(crate) async fn in_turn<R>(
 }
 
 /// Runs code of the application that is part of no method; a panic in it is an error.
-fn unless_panicking<R>(site: &Site, when: &str, work: impl FnOnce() -> Result<R>) -> Result<R> {
-    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked_when(site, when, &*panic)))
+fn unless_panicking<R>(shared: &ActorShared, when: &str, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| Err(panicked_when(shared, when, &*panic)))
 }
 
 #[cold]
-fn panicked_when(site: &Site, when: &str, panic: &(dyn std::any::Any + Send)) -> Error {
+fn panicked_when(shared: &ActorShared, when: &str, panic: &(dyn std::any::Any + Send)) -> Error {
     let text = panic_text(panic);
-    tracing::error!(actor = %site, panic = text, "an actor panicked when {when}");
-    Error::fatal(format!("{site} panicked when {when}: {text}; nothing of this turn was saved"))
+    tracing::error!(actor = %shared, panic = text, "an actor panicked when {when}");
+    Error::fatal(format!("{shared} panicked when {when}: {text}; nothing of this turn was saved"))
 }
 
 /// What is left of a turn that has ended.
 #[inline]
-pub(crate) fn ended(current: Option<Box<Current>>) -> Remains {
+pub(crate) fn ended(current: Option<Box<Current>>) -> EndedTurn {
     // It is there: whoever polls a turn puts it back.
     current.map(Current::end).unwrap_or_default()
 }
 
-/// [`gate::submit`] by one who keeps the actor until there is room.
+/// [`gate::submit`] by one who keeps the actor until there is future.
 pub(crate) async fn submit(
-    site: &Arc<Site>,
-    failures: u64,
+    shared: &Arc<ActorShared>,
+    generation: u64,
     writes: Option<Box<ActorWrites>>,
     outputs: Vec<Output>,
 ) -> Option<Hold> {
-    let mut remains = gate::Remains { writes, outputs };
+    let mut effects = gate::TurnEffects { writes, outputs };
     loop {
-        let mut slot = Some(remains);
+        let mut slot = Some(effects);
         let submitted = poll_fn(|cx| match slot.take() {
-            Some(remains) => Poll::Ready(gate::submit(site, failures, remains, cx)),
+            Some(effects) => Poll::Ready(gate::submit(shared, generation, effects, cx)),
             None => Poll::Pending,
         });
         match submitted.await {
             Ok(hold) => return hold,
-            Err(crowded) => remains = crowded.over().await,
+            Err(crowded) => effects = crowded.over().await,
         }
     }
 }
@@ -355,13 +360,13 @@ fn gather(writes: &mut Option<Box<ActorWrites>>, later: Option<Box<ActorWrites>>
     }
 }
 
-fn turn_failed(site: &Site) -> Error {
+fn turn_failed(shared: &ActorShared) -> Error {
     Error::new(
         ErrorKind::Retry,
-        format!("the turn of {site} that was to send this has failed, and nothing of it happened"),
+        format!("the turn of {shared} that was to send this has failed, and nothing of it happened"),
     )
 }
 
-fn missing(site: &Site) -> Error {
-    Error::fatal(format!("{site} is not there after its activation: this is a defect of the runtime"))
+fn missing(shared: &ActorShared) -> Error {
+    Error::fatal(format!("{shared} is not there after its activation: this is a defect of the runtime"))
 }

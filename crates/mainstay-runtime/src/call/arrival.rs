@@ -2,39 +2,40 @@ use std::fmt;
 
 use mainstay_core::time::{self, Duration, Instant};
 
-use crate::actor::site::Site;
+use crate::actor::actor_shared::ActorShared;
 use crate::call::current::Current;
 use crate::observe::trace::Trace;
 
-/// A method of an interface, as messages and measurements name it. `#[interface]` writes one for each.
+/// A method of an interface, as error texts and metrics name it. `#[interface]` writes one static for each.
 pub struct Method {
     interface: &'static str,
     name: &'static str,
-    source: Source,
+    source: TurnSource,
 }
 
-/// What a turn comes from.
+/// The origin of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// Somebody calls the actor.
+pub(crate) enum TurnSource {
+    /// A call.
     Call,
     /// A timer of the actor.
     Timer,
     /// A reminder of the actor.
     Reminder,
-    /// Something that the actor waited for outside of its turns.
+    /// A future that the actor awaits outside of its turns.
     Continuation,
 }
 
-impl Source {
-    /// True if it keeps an idle actor in memory. A timer does not: it would keep its actor there for ever.
+impl TurnSource {
+    /// True if the turn counts as use of an idle actor. A timer does not, because it would keep its actor in memory for
+    /// ever.
     #[inline]
     pub(crate) fn counts_as_use(self) -> bool {
         self != Self::Timer
     }
 
-    /// True if the mailbox limits how many may wait. What an actor does by itself has limits of its own, and nobody that
-    /// could be told to slow down.
+    /// True if the mailbox limit applies. Turns that an actor starts itself have limits of their own, and no caller that
+    /// could slow down.
     pub(crate) fn is_limited_by_mailbox(self) -> bool {
         self == Self::Call
     }
@@ -43,17 +44,17 @@ impl Source {
 impl Method {
     /// The method of an interface.
     pub const fn new(interface: &'static str, name: &'static str) -> Self {
-        Self { interface, name, source: Source::Call }
+        Self { interface, name, source: TurnSource::Call }
     }
 
-    /// What an actor does by itself.
-    pub(crate) const fn own(name: &'static str, source: Source) -> Self {
+    /// A turn that an actor starts itself.
+    pub(crate) const fn own(name: &'static str, source: TurnSource) -> Self {
         Self { interface: "Actor", name, source }
     }
 
-    /// What its turns come from.
+    /// The origin of its turns.
     #[inline]
-    pub(crate) fn source(&self) -> Source {
+    pub(crate) fn source(&self) -> TurnSource {
         self.source
     }
 
@@ -74,9 +75,9 @@ impl fmt::Debug for Method {
     }
 }
 
-/// A call on its way: what it carries beside its arguments.
+/// A call under way, without its arguments.
 pub struct Call {
-    /// What becomes its turn.
+    /// The data of the call, which becomes the current turn.
     pub(crate) current: Box<Current>,
 }
 
@@ -92,24 +93,24 @@ impl Call {
         Self { current: Current::new(method, deadline) }
     }
 
-    /// Something that an actor does by itself.
-    pub(crate) fn own(method: &'static Method, site: &Site) -> Self {
+    /// A call that an actor makes to itself, such as a timer.
+    pub(crate) fn own(method: &'static Method, shared: &ActorShared) -> Self {
         let mut call = Self::new(method, Deadline::never());
-        call.current.arrived = site.hall.ledger.arrival(method);
-        call.current.trace = Trace::of_actor(site, method);
+        call.current.arrived = shared.partition.counters.arrival(method);
+        call.current.trace = Trace::of_actor(shared, method);
         call
     }
 }
 
-/// When a call is to have ended.
+/// The deadline of a call.
 ///
-/// Most calls end before anybody looks at a clock. So the limit is counted from when it is first asked for, a moment
-/// after the call was made.
+/// Most calls end before their deadline is needed. So the timeout is converted to a deadline when that is first asked for,
+/// a moment after the call was made, which saves reading the clock.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Deadline {
-    /// What is yet to be counted.
+    /// The timeout, until it is converted.
     timeout: Option<Duration>,
-    /// The moment, once it is counted; before, what the turn that makes the call has left.
+    /// The deadline, once converted; before, the deadline of the enclosing turn.
     moment: Option<Instant>,
 }
 
@@ -124,7 +125,7 @@ impl Deadline {
         Self::default()
     }
 
-    /// The moment; `None` if it is beyond what the clock can express, which is no limit.
+    /// The deadline; `None` if there is none, or it is beyond the range of the clock.
     pub(crate) fn moment(&mut self) -> Option<Instant> {
         if let Some(timeout) = self.timeout.take() {
             let own = time::now().checked_add(timeout);

@@ -10,33 +10,33 @@ use mainstay_core::task::{self, Gone, Home};
 use mainstay_core::time::{self, Duration, Instant};
 use mainstay_core::{ActorId, Error, ErrorKind, Result};
 
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::cell::removal::{Removal, Removing};
 use crate::actor::event::Subscription;
-use crate::actor::seat::{Seat, Seats};
-use crate::actor::site::Site;
+use crate::actor::route_cache::{CachedRoute, RouteCache};
 use crate::actor::{Event, Events};
 use crate::call::arrival::{Call, Deadline, Method};
-use crate::call::chain::Awaiting;
-use crate::call::contract::{Outcome, Reply};
+use crate::call::chain::CallWaitGuard;
+use crate::call::contract::{MethodResult, Reply};
 use crate::call::current::{self, Outgoing};
-use crate::call::elsewhere;
-use crate::call::finished::{Answer, Finished};
-use crate::call::ground::Ground;
-use crate::call::host::{Progress, Queued, Start};
+use crate::call::finished::{Finished, MethodAnswer};
+use crate::call::foreign_runtime::ForeignCaller;
 use crate::call::idempotency::{Arguments, CallKey};
-use crate::call::turn::{Subject, conclude, go_on, wait_in_line};
-use crate::observe::request::{Request, answered};
+use crate::call::object_host::{Progress, Queued, Start};
+use crate::call::turn::{Subject, await_queued, conclude, drive_turn};
+use crate::call::turn_scope::TurnScope;
+use crate::observe::outstanding_request::{OutstandingRequest, answered};
 use crate::observe::trace::{Trace, actor_span, call_span};
 use crate::router::{Address, Route, Router};
-use crate::worker::desk::Desk;
+use crate::worker::handle::WorkerHandle;
 
-/// How long a call may take unless its proxy or the settings of its actor say otherwise.
+/// The time limit of a call, unless its proxy or the settings of its actor set another.
 pub const CALL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
 
-/// The longest idempotency key.
+/// The maximum length of an idempotency key.
 pub(crate) const IDEMPOTENCY_KEY_BYTES_MAX: usize = mainstay_state::actor::IDEMPOTENCY_KEY_BYTES_MAX;
 
-/// What every proxy consists of: whom it calls, how to get there, and how long that may take. Cheap to clone.
+/// The core of every proxy: the callee, the route to it, and the time limit of calls. Cheap to clone.
 #[derive(Clone)]
 pub struct Caller {
     target: Arc<Target>,
@@ -44,28 +44,28 @@ pub struct Caller {
     key: Option<Arc<str>>,
 }
 
-/// Whom a proxy calls.
+/// The callee of a proxy, with the routes to it.
 struct Target {
-    whom: Whom,
-    /// Where the actor was when it was last called, if it is one.
-    seats: Seats,
+    callee: Callee,
+    /// The cached route to an actor; unused for other callees.
+    routes: RouteCache,
 }
 
-enum Whom {
+enum Callee {
     /// The object of a service's partition.
     Partition { router: Arc<dyn Router>, address: Arc<Address> },
     /// An actor in a partition.
     Actor { router: Arc<dyn Router>, address: Arc<Address>, id: ActorId },
     /// Any instance of a worker in this process.
-    Worker(Arc<Desk>),
+    Worker(Arc<WorkerHandle>),
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.whom {
-            Whom::Actor { address, id, .. } => write!(f, "{}({id})", address.service),
-            Whom::Partition { address, .. } => address.fmt(f),
-            Whom::Worker(desk) => desk.fmt(f),
+        match &self.callee {
+            Callee::Actor { address, id, .. } => write!(f, "{}({id})", address.service),
+            Callee::Partition { address, .. } => address.fmt(f),
+            Callee::Worker(handle) => handle.fmt(f),
         }
     }
 }
@@ -76,38 +76,38 @@ impl fmt::Debug for Caller {
     }
 }
 
-/// Makes a turn of an object, or has it wait.
+/// Starts a call at an object: makes a turn of it, or queues it.
 pub(crate) type Starter<O, R, A> = fn(&O, A, Call, &mut Context<'_>) -> Start<R, A>;
 
-/// What a call goes to, and where it is.
-type Entry<O> = (Arc<O>, Ground);
+/// The object of a call, with the scope of its turn.
+type ResolvedObject<O> = (Arc<O>, TurnScope);
 
 impl Caller {
     pub(crate) fn new(router: Arc<dyn Router>, address: Arc<Address>, actor: Option<ActorId>) -> Self {
         let timeout = address.call_timeout;
-        let whom = match actor {
-            None => Whom::Partition { router, address },
-            Some(id) => Whom::Actor { router, address, id },
+        let callee = match actor {
+            None => Callee::Partition { router, address },
+            Some(id) => Callee::Actor { router, address, id },
         };
-        Self::to(whom, timeout)
+        Self::to(callee, timeout)
     }
 
-    pub(crate) fn to_worker(desk: Arc<Desk>) -> Self {
-        Self::to(Whom::Worker(desk), CALL_TIMEOUT_DEFAULT)
+    pub(crate) fn to_worker(handle: Arc<WorkerHandle>) -> Self {
+        Self::to(Callee::Worker(handle), CALL_TIMEOUT_DEFAULT)
     }
 
-    fn to(whom: Whom, timeout: Duration) -> Self {
-        let target = Target { whom, seats: Seats::default() };
+    fn to(callee: Callee, timeout: Duration) -> Self {
+        let target = Target { callee, routes: RouteCache::default() };
         Self { target: Arc::new(target), timeout, key: None }
     }
 
-    /// The same with another time limit.
+    /// The same callee with another time limit.
     #[must_use]
     pub fn with_timeout(&self, timeout: Duration) -> Self {
         Self { timeout, ..self.clone() }
     }
 
-    /// The same with an idempotency key for its calls.
+    /// The same callee with an idempotency key for its calls.
     #[must_use]
     pub fn idempotent(&self, key: &str) -> Self {
         Self { key: Some(key.into()), ..self.clone() }
@@ -116,9 +116,9 @@ impl Caller {
     /// Subscribes to events of the actor.
     pub(crate) fn events<E: Event>(&self) -> Result<Events<E>> {
         let target = &self.target;
-        let Whom::Actor { router, address, id } = &target.whom else {
+        let Callee::Actor { router, address, id } = &target.callee else {
             return Err(Error::invalid(format!(
-                "{target} is no actor, and publishes no events: subscribe to an actor, or watch a collection"
+                "{target} is not an actor, and publishes no events: subscribe to an actor, or watch a collection"
             )));
         };
         let Route::Local(slot) = router.route(address)?;
@@ -127,8 +127,8 @@ impl Caller {
 
     /// Calls a method: `start` makes a turn of the object.
     ///
-    /// A call that has begun is carried out to its end, even if the caller drops this future. Dropping it before, while it
-    /// waits to be admitted, leaves nothing behind.
+    /// A call that has begun runs to its end, even if the caller drops this future. Dropping the future earlier, while the
+    /// call waits for admission or in the mailbox, cancels the call without a trace.
     #[inline]
     pub fn call<O, R, A>(
         &self,
@@ -138,31 +138,31 @@ impl Caller {
     ) -> impl Future<Output = R::Reply> + Send
     where
         O: ?Sized + Send + Sync + 'static,
-        R: Outcome,
+        R: MethodResult,
         A: Arguments,
     {
-        Calling { caller: self, method, start, arguments: Some(arguments), rest: None }
+        CallFuture { caller: self, method, start, arguments: Some(arguments), rest: None }
     }
 
-    /// Where its calls are made.
+    /// The tokio runtime on which the calls run.
     fn home(&self) -> &Home {
-        match &self.target.whom {
-            Whom::Partition { router, .. } | Whom::Actor { router, .. } => router.home(),
-            Whom::Worker(desk) => desk.home(),
+        match &self.target.callee {
+            Callee::Partition { router, .. } | Callee::Actor { router, .. } => router.home(),
+            Callee::Worker(handle) => handle.home(),
         }
     }
 
-    /// What a call is traced by that is made here.
+    /// The span of a call that is made here.
     #[inline]
     fn trace(&self, method: &'static Method) -> Trace {
-        Trace::new(|| match &self.target.whom {
-            Whom::Actor { address, id, .. } => actor_span(&address.service, id, method),
-            Whom::Partition { .. } | Whom::Worker(_) => call_span(&*self.target, method),
+        Trace::new(|| match &self.target.callee {
+            Callee::Actor { address, id, .. } => actor_span(&address.service, id, method),
+            Callee::Partition { .. } | Callee::Worker(_) => call_span(&*self.target, method),
         })
     }
 
-    /// Calls an actor that is where it was first, as far as that goes without waiting. Returns the answer, or the rest of the
-    /// call.
+    /// The fast path of a call: an actor with a cached route, no idempotency key, no enclosing turn. Polls as far as
+    /// possible without waiting, and returns the reply, or the future of the slow path.
     #[inline]
     fn call_at_once<'c, O, R, A>(
         &'c self,
@@ -170,38 +170,40 @@ impl Caller {
         arguments: A,
         start: Starter<O, R, A>,
         cx: &mut Context<'_>,
-    ) -> Result<R, Rest<'c, R>>
+    ) -> Result<R, PendingReply<'c, R>>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
         A: Arguments,
     {
-        let seat = self.target.seats.first().and_then(|seat| Some((&seat.site, seat.object::<O>()?)));
-        let is_plain = |site: &Site| self.key.is_none() && !current::is_in_turn() && site.hall.home.is_here(cx);
-        let Some((site, object)) = seat.filter(|(site, _)| is_plain(site)) else {
-            return self.call_with_more(method, arguments, start, cx);
+        let route = self.target.routes.first().and_then(|route| Some((&route.shared, route.object::<O>()?)));
+        let is_plain =
+            |shared: &ActorShared| self.key.is_none() && !current::is_in_turn() && shared.partition.home.is_here(cx);
+        let Some((shared, object)) = route.filter(|(shared, _)| is_plain(shared)) else {
+            return self.call_general(method, arguments, start, cx);
         };
         let mut call = Call::new(method, Deadline::new(self.timeout, None));
-        let arrived = site.hall.ledger.arrival(method);
+        let arrived = shared.partition.counters.arrival(method);
         call.current.arrived = arrived;
         call.current.trace = self.trace(method);
         match start(object, arguments, call, cx) {
-            Start::Turn(Progress::Finished(Finished { answer: Answer::Now(reply), hold: None })) => {
-                answered(site, method, arrived);
+            Start::Turn(Progress::Finished(Finished { answer: MethodAnswer::Now(reply), hold: None })) => {
+                answered(shared, method, arrived);
                 Ok(reply)
             }
-            started => self.go_on(method, started, start, site, arrived, Outgoing::default()),
+            started => self.after_start(method, started, start, shared, arrived, Outgoing::default()),
         }
     }
 
-    /// [`call_at_once`](Caller::call_at_once) for a call that takes more with it, or goes elsewhere.
-    fn call_with_more<'c, O, R, A>(
+    /// The general form of [`call_at_once`](Caller::call_at_once): with an enclosing turn, an idempotency key, another
+    /// runtime, or without a cached route.
+    fn call_general<'c, O, R, A>(
         &'c self,
         method: &'static Method,
         arguments: A,
         start: Starter<O, R, A>,
         cx: &mut Context<'_>,
-    ) -> Result<R, Rest<'c, R>>
+    ) -> Result<R, PendingReply<'c, R>>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
@@ -214,57 +216,57 @@ impl Caller {
             Err(error) => return Ok(R::failed(error)),
         };
         if !self.home().is_here(cx) {
-            return Err(self.call_from_elsewhere(method, arguments, start, outgoing));
+            return Err(self.call_from_foreign_runtime(method, arguments, start, outgoing));
         }
-        let last = self.target.seats.last(|seat: &Seat| seat.object::<O>().is_some());
-        let seat = last.seat().and_then(|seat| Some((&seat.site, seat.object::<O>()?)));
-        let Some((site, object)) = seat.filter(|_| outgoing.hold.is_none()) else {
+        let last = self.target.routes.last(|route: &CachedRoute| route.object::<O>().is_some());
+        let route = last.route().and_then(|route| Some((&route.shared, route.object::<O>()?)));
+        let Some((shared, object)) = route.filter(|_| outgoing.hold.is_none()) else {
             return Err(self.call_later(method, arguments, start, outgoing, self.trace(method)));
         };
         let mut call = Call::new(method, Deadline::new(self.timeout, outgoing.at_most));
-        let arrived = site.hall.ledger.arrival(method);
+        let arrived = shared.partition.counters.arrival(method);
         call.current.chain = outgoing.awaiting.as_ref().map(|awaiting| awaiting.chain().clone());
         call.current.arrived = arrived;
         call.current.key.clone_from(&outgoing.key);
         call.current.trace = self.trace(method);
-        self.go_on(method, start(object, arguments, call, cx), start, site, arrived, outgoing)
+        self.after_start(method, start(object, arguments, call, cx), start, shared, arrived, outgoing)
     }
 
-    /// Goes on with a call that has arrived.
+    /// Handles the result of `start`: the reply, or the future that waits for it.
     #[allow(clippy::too_many_arguments, reason = "what is left of a call at the end of two ways that it can take")]
-    fn go_on<'c, O, R, A>(
+    fn after_start<'c, O, R, A>(
         &'c self,
         method: &'static Method,
         started: Start<R, A>,
         start: Starter<O, R, A>,
-        site: &Arc<Site>,
+        shared: &Arc<ActorShared>,
         arrived: Option<Instant>,
         outgoing: Outgoing,
-    ) -> Result<R, Rest<'c, R>>
+    ) -> Result<R, PendingReply<'c, R>>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
         A: Send + 'c,
     {
         let turn = match started {
-            Start::Turn(Progress::Finished(Finished { answer: Answer::Now(reply), hold: None })) => {
-                answered(site, method, arrived);
+            Start::Turn(Progress::Finished(Finished { answer: MethodAnswer::Now(reply), hold: None })) => {
+                answered(shared, method, arrived);
                 return Ok(reply);
             }
-            Start::Turn(turn) => Started::Turn(turn, Ground::Actor(site.clone())),
-            Start::Queued(queued) => Started::Queued(queued, Ground::Actor(site.clone())),
+            Start::Turn(turn) => StartedTurn::Turn(turn, TurnScope::Actor(shared.clone())),
+            Start::Queued(queued) => StartedTurn::Queued(queued, TurnScope::Actor(shared.clone())),
             Start::Refused(error) => return Ok(R::failed(error)),
             Start::Gone(arguments, _) => {
-                self.target.seats.forget();
+                self.target.routes.forget();
                 return Err(self.call_later(method, arguments, start, outgoing, self.trace(method)));
             }
         };
         let Outgoing { awaiting, at_most, .. } = outgoing;
         let deadline = Deadline::new(self.timeout, at_most);
-        Err(Box::pin(Begun { caller: self, method, deadline, arrived, turn, awaiting }.end()))
+        Err(Box::pin(StartedCall { caller: self, method, deadline, arrived, turn, awaiting }.end()))
     }
 
-    /// A call that cannot begin at once: it waits for the turn in which it is made, or for where it goes.
+    /// A call that cannot start at once, because it waits for the commits of the enclosing turn or for its route.
     fn call_later<'c, O, R, A>(
         &'c self,
         method: &'static Method,
@@ -272,7 +274,7 @@ impl Caller {
         start: Starter<O, R, A>,
         outgoing: Outgoing,
         trace: Trace,
-    ) -> Rest<'c, R>
+    ) -> PendingReply<'c, R>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
@@ -286,23 +288,23 @@ impl Caller {
         })
     }
 
-    /// A call that is made on another runtime, or on none: all of it is a task of the node's own, which ends with the caller as
-    /// the call itself does. So whatever it starts outlives that other runtime, and has the node's clock.
-    fn call_from_elsewhere<'c, O, R, A>(
+    /// A call that is made on another runtime, or on none. The call runs as a task on the node's runtime, and is dropped
+    /// with the caller. So the tasks that it starts outlive the foreign runtime, and use the node's clock.
+    fn call_from_foreign_runtime<'c, O, R, A>(
         &'c self,
         method: &'static Method,
         arguments: A,
         start: Starter<O, R, A>,
         outgoing: Outgoing,
-    ) -> Rest<'c, R>
+    ) -> PendingReply<'c, R>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
         A: Send + 'static,
     {
         let (caller, trace) = (self.clone(), self.trace(method));
-        let waiting = elsewhere::Waiting(Arc::default());
-        let outgoing = Outgoing { elsewhere: Some(waiting.0.clone()), ..outgoing };
+        let waiting = ForeignCaller(Arc::default());
+        let outgoing = Outgoing { foreign_call: Some(waiting.0.clone()), ..outgoing };
         let call = async move { caller.call_later(method, arguments, start, outgoing, trace).await };
         Box::pin(async move {
             let _waiting = waiting;
@@ -316,12 +318,12 @@ impl Caller {
         })
     }
 
-    /// Removes the actor.
+    /// Removes the actor, from memory or altogether.
     pub(crate) async fn remove(&self, removal: Removal) -> Result<()> {
         static DEACTIVATE: Method = Method::new("Actor", "deactivate");
         static DELETE: Method = Method::new("Actor", "delete");
-        if !matches!(self.target.whom, Whom::Actor { .. }) {
-            return Err(Error::invalid(format!("{} is no actor: only actors can be removed", self.target)));
+        if !matches!(self.target.callee, Callee::Actor { .. }) {
+            return Err(Error::invalid(format!("{} is not an actor: only actors can be removed", self.target)));
         }
         let method = if removal == Removal::Delete { &DELETE } else { &DEACTIVATE };
         self.call::<dyn Removing, Result<()>, _>(method, removal, |place, removal, call, _| place.remove(removal, call))
@@ -335,13 +337,13 @@ impl Caller {
         outgoing: Outgoing,
         start: Starter<O, R, A>,
         trace: Trace,
-    ) -> Result<Begun<'c, R>>
+    ) -> Result<StartedCall<'c, R>>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
         A: Send,
     {
-        let Outgoing { awaiting, at_most, hold, key, elsewhere } = outgoing;
+        let Outgoing { awaiting, at_most, hold, key, foreign_call } = outgoing;
         let mut deadline = Deadline::new(self.timeout, at_most);
         if let Some(hold) = hold {
             let opened = match deadline.moment() {
@@ -353,7 +355,7 @@ impl Caller {
                 Err(Error::new(
                     ErrorKind::Timeout,
                     format!(
-                        "`{method}` of {target} was not called within the time limit, because the turns before are not \
+                        "`{method}` of {target} was not called within the time limit, because earlier turns of the caller are not \
                          durable yet: nothing happened, retry"
                     ),
                 ))
@@ -364,11 +366,11 @@ impl Caller {
         call.current.key = key;
         call.current.trace = trace;
         loop {
-            let (object, ground) = match self.seated::<O>() {
-                Some(entry) => entry,
-                None => self.enter::<O>(method, &mut deadline).await?,
+            let (object, turn_scope) = match self.cached::<O>() {
+                Some(resolved) => resolved,
+                None => self.admit::<O>(method, &mut deadline).await?,
             };
-            let arrived = call.current.arrived.or_else(|| ground.arrival(method));
+            let arrived = call.current.arrived.or_else(|| turn_scope.arrival(method));
             (call.current.deadline, call.current.arrived) = (deadline, arrived);
             let mut sent = Some((object, arguments, call));
             let started = poll_fn(|cx| match sent.take() {
@@ -377,38 +379,38 @@ impl Caller {
             });
             match started.await {
                 Start::Turn(turn) => {
-                    let turn = Started::Turn(turn, ground);
-                    return Ok(Begun { caller: self, method, deadline, arrived, turn, awaiting });
+                    let turn = StartedTurn::Turn(turn, turn_scope);
+                    return Ok(StartedCall { caller: self, method, deadline, arrived, turn, awaiting });
                 }
                 Start::Queued(queued) => {
-                    if let Some(elsewhere) = &elsewhere {
-                        elsewhere.queued(&queued.is_claimed);
+                    if let Some(foreign_call) = &foreign_call {
+                        foreign_call.queued(&queued.is_claimed);
                     }
-                    let turn = Started::Queued(queued, ground);
-                    return Ok(Begun { caller: self, method, deadline, arrived, turn, awaiting });
+                    let turn = StartedTurn::Queued(queued, turn_scope);
+                    return Ok(StartedCall { caller: self, method, deadline, arrived, turn, awaiting });
                 }
                 Start::Refused(error) => return Err(error),
                 Start::Gone(returned, call_again) => {
                     (arguments, call) = (returned, call_again);
-                    self.target.seats.forget();
+                    self.target.routes.forget();
                 }
             }
         }
     }
 
-    /// What makes a call with these arguments the same one if it is repeated. They are looked at if there is a key, and only
-    /// then.
+    /// The idempotency key with the fingerprint of the arguments, by which a repeated call is recognized. The arguments are
+    /// encoded only if there is a key.
     fn key_of<A: Arguments>(&self, arguments: &A) -> Result<Option<Arc<CallKey>>> {
         let Some(key) = &self.key else { return Ok(None) };
-        if !matches!(self.target.whom, Whom::Actor { .. }) {
+        if !matches!(self.target.callee, Callee::Actor { .. }) {
             return Err(Error::invalid(format!(
-                "{} is no actor, and keeps no answers: call it without an idempotency key",
+                "{} is not an actor, and stores no replies: call it without an idempotency key",
                 self.target
             )));
         }
         if key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES_MAX {
             return Err(Error::invalid(format!(
-                "idempotency key of {} bytes: give one of 1 to IDEMPOTENCY_KEY_BYTES_MAX = {IDEMPOTENCY_KEY_BYTES_MAX}",
+                "idempotency key has {} bytes: use one of 1 to IDEMPOTENCY_KEY_BYTES_MAX = {IDEMPOTENCY_KEY_BYTES_MAX}",
                 key.len()
             )));
         }
@@ -417,14 +419,14 @@ impl Caller {
         Ok(Some(Arc::new(CallKey { key: key.clone(), arguments: fingerprinter.finish() })))
     }
 
-    /// The actor where it was last.
-    fn seated<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Entry<O>> {
-        let last = self.target.seats.last(|seat: &Seat| seat.object::<O>().is_some());
-        let seat = last.seat()?;
-        Some((seat.object::<O>()?.clone(), Ground::Actor(seat.site.clone())))
+    /// The object by the cached route.
+    fn cached<O: ?Sized + Send + Sync + 'static>(&self) -> Option<ResolvedObject<O>> {
+        let last = self.target.routes.last(|route: &CachedRoute| route.object::<O>().is_some());
+        let route = last.route()?;
+        Some((route.object::<O>()?.clone(), TurnScope::Actor(route.shared.clone())))
     }
 
-    async fn enter<O>(&self, method: &'static Method, deadline: &mut Deadline) -> Result<Entry<O>>
+    async fn admit<O>(&self, method: &'static Method, deadline: &mut Deadline) -> Result<ResolvedObject<O>>
     where
         O: ?Sized + Send + Sync + 'static,
     {
@@ -435,45 +437,45 @@ impl Caller {
                 method.name()
             ))
         };
-        let (router, address) = match &target.whom {
-            Whom::Partition { router, address } | Whom::Actor { router, address, .. } => (router, address),
-            Whom::Worker(desk) => {
-                return Ok((desk.object::<O>().ok_or_else(strange)?, Ground::Pool(desk.scope().clone())));
+        let (router, address) = match &target.callee {
+            Callee::Partition { router, address } | Callee::Actor { router, address, .. } => (router, address),
+            Callee::Worker(handle) => {
+                return Ok((handle.object::<O>().ok_or_else(strange)?, TurnScope::Pool(handle.scope().clone())));
             }
         };
-        let seat = loop {
+        let route = loop {
             let Route::Local(slot) = router.route(address)?;
-            let ticket = slot.enter(method.name(), deadline).await?;
-            let Whom::Actor { id, .. } = &target.whom else {
-                return Ok((ticket.object::<O>().ok_or_else(strange)?, Ground::Partition(ticket)));
+            let admitted = slot.admit(method.name(), deadline).await?;
+            let Callee::Actor { id, .. } = &target.callee else {
+                return Ok((admitted.object::<O>().ok_or_else(strange)?, TurnScope::Partition(admitted)));
             };
-            // A hall that is closed has been taken out of its slot before, and so the next look waits for another.
-            if let Some(seat) = ticket.seat(id, TypeId::of::<O>(), method.name())? {
-                break seat;
+            // A closed table was taken out of its slot before, so the next iteration waits for another one.
+            if let Some(route) = admitted.route(id, TypeId::of::<O>(), method.name())? {
+                break route;
             }
         };
-        let object = seat.object::<O>().ok_or_else(strange)?.clone();
-        let site = seat.site.clone();
-        target.seats.remember(seat);
-        Ok((object, Ground::Actor(site)))
+        let object = route.object::<O>().ok_or_else(strange)?.clone();
+        let shared = route.shared.clone();
+        target.routes.remember(route);
+        Ok((object, TurnScope::Actor(shared)))
     }
 }
 
-/// A call that is being made.
-struct Calling<'c, O: ?Sized, R, A> {
+/// The future of a call.
+struct CallFuture<'c, O: ?Sized, R, A> {
     caller: &'c Caller,
     method: &'static Method,
     start: Starter<O, R, A>,
-    /// Until it is polled.
+    /// Present until the first poll.
     arguments: Option<A>,
-    /// What is left of it then, if it was not answered at once.
-    rest: Option<Rest<'c, R>>,
+    /// The slow path, if the first poll did not return the reply.
+    rest: Option<PendingReply<'c, R>>,
 }
 
-/// Nothing in it is polled where it is but what has a box of its own.
-impl<O: ?Sized, R, A> Unpin for Calling<'_, O, R, A> {}
+/// No field is pinned structurally: the inner future has a box of its own.
+impl<O: ?Sized, R, A> Unpin for CallFuture<'_, O, R, A> {}
 
-impl<'c, O, R, A> Future for Calling<'c, O, R, A>
+impl<'c, O, R, A> Future for CallFuture<'c, O, R, A>
 where
     O: ?Sized + Send + Sync + 'static,
     R: Reply,
@@ -484,7 +486,7 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<R> {
         if self.arguments.is_some() {
-            // One that is answered at once never waits, and others of the runtime must have a chance all the same.
+            // A call that is ready on its first poll never yields, so it takes part in tokio's cooperative budget.
             ready!(task::poll_budget(cx));
         }
         if let Some(arguments) = self.arguments.take() {
@@ -500,43 +502,43 @@ where
     }
 }
 
-/// A call that has been admitted.
-struct Begun<'c, R> {
+/// A call that was admitted and has a turn, or is queued.
+struct StartedCall<'c, R> {
     caller: &'c Caller,
     method: &'static Method,
     deadline: Deadline,
     arrived: Option<Instant>,
-    turn: Started<R>,
-    awaiting: Option<Awaiting>,
+    turn: StartedTurn<R>,
+    awaiting: Option<CallWaitGuard>,
 }
 
-/// What is left of a call that has begun.
-type Rest<'c, R> = Pin<Box<dyn Future<Output = R> + Send + 'c>>;
+/// The future of a reply that was not ready at once.
+type PendingReply<'c, R> = Pin<Box<dyn Future<Output = R> + Send + 'c>>;
 
-enum Started<R> {
-    Turn(Progress<R>, Ground),
-    /// The ground is kept, because a call that waits is counted there.
-    Queued(Queued<R>, Ground),
+enum StartedTurn<R> {
+    Turn(Progress<R>, TurnScope),
+    /// The scope is kept, because a queued call counts against the bound of its slot.
+    Queued(Queued<R>, TurnScope),
 }
 
-impl<R> Started<R> {
-    /// The actor, if it is one that is called.
-    fn site(&self) -> Option<&Arc<Site>> {
+impl<R> StartedTurn<R> {
+    /// The actor, if the callee is one.
+    fn actor_shared(&self) -> Option<&Arc<ActorShared>> {
         match self {
-            Self::Turn(_, Ground::Actor(site)) | Self::Queued(_, Ground::Actor(site)) => Some(site),
+            Self::Turn(_, TurnScope::Actor(shared)) | Self::Queued(_, TurnScope::Actor(shared)) => Some(shared),
             _ => None,
         }
     }
 }
 
-impl<R: Reply> Begun<'_, R> {
+impl<R: Reply> StartedCall<'_, R> {
     async fn end(self) -> R {
         let Self { caller, method, mut deadline, arrived, turn, awaiting } = self;
-        let request = turn.site().map(|site| Request::new(site, method, arrived));
-        let subject = Subject { method: method.name(), whom: &*caller.target };
+        let request = turn.actor_shared().map(|shared| OutstandingRequest::new(shared, method, arrived));
+        let subject = Subject { method: method.name(), target: &*caller.target };
         let finished = match turn {
-            Started::Turn(turn, ground) => go_on(turn, ground, &subject, &mut deadline).await,
-            Started::Queued(queued, _ground) => wait_in_line(queued, &subject, &mut deadline).await,
+            StartedTurn::Turn(turn, turn_scope) => drive_turn(turn, turn_scope, &subject, &mut deadline).await,
+            StartedTurn::Queued(queued, _turn_scope) => await_queued(queued, &subject, &mut deadline).await,
         };
         let reply = match finished {
             Ok(finished) => conclude(finished, &subject, &mut deadline).await,

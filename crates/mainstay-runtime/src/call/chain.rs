@@ -1,8 +1,9 @@
-//! What turns wait for, and how a circle of them is found before it closes.
+//! Deadlock detection: the wait-for graph of turns, and the refusal of a call that would close a cycle.
 //!
-//! A turn that makes a call becomes a [`Link`], which is known to what it holds: an actor, or a place in a pool of workers. Each
-//! of its calls is a [`Wait`]: for a place in line, and once that was given, for the turn that the call has become. Whoever is
-//! about to stand in line looks along these waits, and is refused if they lead back to it.
+//! A turn that makes a call becomes a [`Link`], which is registered at the resource that the turn holds: an actor, or an
+//! instance of a worker pool. Each call of the turn is a [`CallWait`]: for the resource while the call is queued, and then
+//! for the turn that the call has become. Before a call is queued, the graph is searched from the resource, and the call is
+//! refused if the search leads back to the call's own chain.
 
 mod deadlock;
 
@@ -13,63 +14,64 @@ use std::sync::{Arc, Weak};
 use mainstay_core::{Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 
-/// How many turns may lead to each other. A chain that long is a mistake: each of them holds its actor.
+/// The bound on the depth of a chain. A longer chain is a mistake in the application: each of its turns holds an actor.
 pub(crate) const CHAIN_MAX: usize = 256;
 
-/// How many turns of other chains an error tells of, by which an actor waits for its own.
-const TURNS_TOLD_MAX: usize = 16;
+/// The bound on the turns of other chains that an error lists.
+const TURNS_LISTED_MAX: usize = 16;
 
-/// What turns hold, and others wait in line for.
-pub(crate) trait Line: fmt::Display + Send + Sync {
-    /// Where the turns are noted that hold it and have called others; `None` if nobody waits for them by it.
+/// A resource of the wait-for graph: turns hold it, and queued calls wait for it.
+pub(crate) trait HeldResource: fmt::Display + Send + Sync {
+    /// The registry of turns that hold the resource and have made calls; `None` if no call waits for this resource.
     fn callers(&self) -> Option<&Mutex<Vec<Arc<Link>>>>;
 
-    /// The turns that hold it, as far as they wait for somebody.
+    /// The turns that hold the resource, as far as they wait for others.
     fn holders(&self) -> Vec<Arc<Link>> {
         self.callers().map(|callers| callers.lock().clone()).unwrap_or_default()
     }
 
-    /// What to do where one who stands in line would wait for itself.
+    /// The remedy in the error text of a refused call.
     fn remedy(&self) -> String;
 
-    /// How many turns can hold it, each of which lets one go on who waits when it ends. `None` if all of them have to end.
-    fn places(&self) -> Option<usize>;
+    /// The number of turns that can hold the resource at a time, if the end of any one of them admits a queued call; `None`
+    /// if all holders have to end first.
+    fn capacity(&self) -> Option<usize>;
 }
 
-/// A turn that makes calls, as part of the chain that leads to them.
+/// A turn that makes calls: a node of the wait-for graph, and an element of the chain that leads to its calls.
 pub(crate) struct Link {
-    line: Arc<dyn Line>,
+    resource: Arc<dyn HeldResource>,
     method: &'static str,
-    /// The turn by which it was called.
+    /// The call by which the turn was started.
     parent: Option<Chain>,
     depth: usize,
-    waits: Mutex<Waits>,
+    waits: Mutex<CallWaits>,
 }
 
-/// What a turn waits for.
+/// The outstanding calls of a turn.
 #[derive(Default)]
-struct Waits {
-    /// One for each of its calls.
-    open: Vec<Wait>,
+struct CallWaits {
+    /// One for each outstanding call.
+    open: Vec<CallWait>,
     next: u64,
 }
 
-struct Wait {
+struct CallWait {
     number: u64,
-    whom: Whom,
+    target: WaitTarget,
 }
 
-/// Whom a call waits for.
-enum Whom {
-    /// Nobody that is known of: it is on its way, or its turn has not called anybody.
+/// The edge of the wait-for graph from a call.
+enum WaitTarget {
+    /// Unknown: the call is on its way, or its turn has made no calls.
     Nobody,
-    /// A turn that has called others.
+    /// A turn that has made calls.
     Turn(Weak<Link>),
-    /// Those who are before it in a line.
-    Line(Weak<dyn Line>),
+    /// A resource for which the call is queued.
+    Resource(Weak<dyn HeldResource>),
 }
 
-/// Not by recursion: a chain of services may be longer than a stack.
+/// Iterative: a chain of services may be longer than the stack allows for recursion.
 impl Drop for Link {
     fn drop(&mut self) {
         let mut parent = self.parent.take();
@@ -79,24 +81,23 @@ impl Drop for Link {
     }
 }
 
-/// What has led to a call: a turn, and which of its calls it is.
+/// The origin of a call: a turn, and the number of the call within the turn.
 #[derive(Clone)]
 pub(crate) struct Chain {
     link: Arc<Link>,
     wait: u64,
 }
 
-/// Looking for a cycle and becoming part of one exclude each other, so that of two chains that meet one is refused, and
-/// only one.
-static LOOKING: Mutex<()> = Mutex::new(());
+/// Serializes cycle search with adding an edge, so that of two chains that would close a cycle exactly one is refused.
+static DETECTION: Mutex<()> = Mutex::new(());
 
 impl fmt::Debug for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.line, self.method)
+        write!(f, "{}.{}", self.resource, self.method)
     }
 }
 
-/// The whole chain, from its first turn to this, as far as each still waits for the next.
+/// The whole chain, from its first turn to this one, as far as each turn still waits for the next.
 impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let turns: Vec<_> = self.turns().take(CHAIN_MAX + 1).collect();
@@ -110,29 +111,29 @@ impl fmt::Display for Link {
 }
 
 impl Link {
-    /// The link of a turn, which is known to what it holds until the turn ends.
-    pub(crate) fn new(line: Arc<dyn Line>, method: &'static str, parent: Option<Chain>) -> Arc<Self> {
-        // A service holds nothing, and so a chain of services may be as long as it likes.
-        let own = usize::from(line.callers().is_some());
+    /// The link of a turn, which is registered at its resource until [`end`](Link::end).
+    pub(crate) fn new(resource: Arc<dyn HeldResource>, method: &'static str, parent: Option<Chain>) -> Arc<Self> {
+        // A service holds no resource, and so a chain of services has no bound on its depth.
+        let own = usize::from(resource.callers().is_some());
         let depth = parent.as_ref().map_or(0, |parent| parent.link.depth) + own;
-        let link = Arc::new(Self { line, method, parent, depth, waits: Mutex::default() });
-        if let Some(callers) = link.line.callers() {
+        let link = Arc::new(Self { resource, method, parent, depth, waits: Mutex::default() });
+        if let Some(callers) = link.resource.callers() {
             callers.lock().push(link.clone());
         }
         if let Some(parent) = &link.parent {
-            parent.set(Whom::Turn(Arc::downgrade(&link)));
+            parent.set(WaitTarget::Turn(Arc::downgrade(&link)));
         }
         link
     }
 
-    /// To be called when the turn has ended.
+    /// Removes the registration. To be called when the turn has ended.
     pub(crate) fn end(self: &Arc<Self>) {
-        if let Some(callers) = self.line.callers() {
+        if let Some(callers) = self.resource.callers() {
             callers.lock().retain(|link| !Arc::ptr_eq(link, self));
         }
     }
 
-    /// The first and the last turn, for a chain that is too long to be told.
+    /// The first and the last turn, for a chain that is too long to be listed.
     pub(crate) fn ends(&self) -> String {
         let first = self.turns().last().unwrap_or(self);
         format!("{first:?} → … → {self:?}")
@@ -142,53 +143,54 @@ impl Link {
         self.depth
     }
 
-    /// The turn that waits for this one; `None` if nobody does, or has given it up.
+    /// The turn that waits for this one; `None` if there is none, or its wait was dropped.
     fn awaited_by(&self) -> Option<&Self> {
         let parent = self.parent.as_ref()?;
         parent.is_awaited().then_some(&*parent.link)
     }
 
-    /// The turn and those that wait for it, one by the other.
+    /// The turn and its callers, each of which waits for the one before.
     fn turns(&self) -> impl Iterator<Item = &Self> {
         std::iter::successors(Some(self), |link| link.awaited_by())
     }
 
-    /// Notes that the turn waits for a call, until what is returned is dropped.
-    pub(crate) fn awaits(self: &Arc<Self>) -> Awaiting {
+    /// Registers a call that the turn waits for, until the guard is dropped.
+    pub(crate) fn awaits(self: &Arc<Self>) -> CallWaitGuard {
         let mut waits = self.waits.lock();
         let wait = waits.next;
         waits.next += 1;
-        waits.open.push(Wait { number: wait, whom: Whom::Nobody });
+        waits.open.push(CallWait { number: wait, target: WaitTarget::Nobody });
         drop(waits);
-        Awaiting { chain: Chain { link: self.clone(), wait } }
+        CallWaitGuard { chain: Chain { link: self.clone(), wait } }
     }
 
-    /// The turns by which `target` waits for this chain, if it does, and whether there are places among what they wait for.
-    fn find(&self, target: &Arc<dyn Line>) -> Option<(Vec<Arc<Self>>, bool)> {
+    /// Searches a path from `target` to this chain. Returns the turns on the path, and whether a resource with a capacity
+    /// was visited.
+    fn find(&self, target: &Arc<dyn HeldResource>) -> Option<(Vec<Arc<Self>>, bool)> {
         let own: HashSet<_> = self.turns().map(std::ptr::from_ref).collect();
-        let (mut seen, mut count) = (Seen::default(), 0);
-        // The turns that were found to wait, each with the one that waits for it.
+        let (mut visited, mut count) = (Visited::default(), 0);
+        // The visited turns, each with the index of the turn that waits for it.
         let mut found: Vec<(Arc<Self>, Option<usize>)> = Vec::new();
-        let mut open: Vec<(Next, Option<usize>)> = vec![(Next::Line(target.clone()), None)];
-        let (mut has_places, mut cycle) = (false, None);
-        // Not by recursion: as many turns may wait for each other as there are.
+        let mut open: Vec<(WaitNode, Option<usize>)> = vec![(WaitNode::Resource(target.clone()), None)];
+        let (mut has_capacity, mut cycle) = (false, None);
+        // Iterative, because the graph has no bound on its depth.
         while let Some((next, waiting)) = open.pop() {
             count += 1;
-            if seen.place(&next, count) != count {
+            if visited.place(&next, count) != count {
                 continue;
             }
             match next {
-                Next::Line(line) => {
-                    has_places |= line.places().is_some();
-                    open.extend(line.holders().into_iter().map(|holder| (Next::Turn(holder), waiting)));
+                WaitNode::Resource(resource) => {
+                    has_capacity |= resource.capacity().is_some();
+                    open.extend(resource.holders().into_iter().map(|holder| (WaitNode::Turn(holder), waiting)));
                 }
-                Next::Turn(turn) if own.contains(&Arc::as_ptr(&turn)) => {
+                WaitNode::Turn(turn) if own.contains(&Arc::as_ptr(&turn)) => {
                     cycle.get_or_insert(waiting);
-                    if !has_places {
+                    if !has_capacity {
                         break;
                     }
                 }
-                Next::Turn(turn) => {
+                WaitNode::Turn(turn) => {
                     let awaited = turn.awaited();
                     found.push((turn, waiting));
                     open.extend(awaited.into_iter().map(|next| (next, Some(found.len() - 1))));
@@ -198,17 +200,17 @@ impl Link {
         let turns = std::iter::successors(cycle?, |at: &usize| found[*at].1);
         let mut turns: Vec<_> = turns.map(|at| found[at].0.clone()).collect();
         turns.reverse();
-        Some((turns, has_places))
+        Some((turns, has_capacity))
     }
 
-    /// What it waits for.
-    fn awaited(&self) -> Vec<Next> {
-        self.waits.lock().open.iter().filter_map(|wait| wait.whom.next()).collect()
+    /// The outgoing edges of the turn.
+    fn awaited(&self) -> Vec<WaitNode> {
+        self.waits.lock().open.iter().filter_map(|wait| wait.target.next()).collect()
     }
 }
 
 impl Chain {
-    fn entry<'w>(&self, waits: &'w mut MutexGuard<'_, Waits>) -> Option<&'w mut Wait> {
+    fn entry<'w>(&self, waits: &'w mut MutexGuard<'_, CallWaits>) -> Option<&'w mut CallWait> {
         waits.open.iter_mut().find(|wait| wait.number == self.wait)
     }
 
@@ -217,39 +219,39 @@ impl Chain {
         self.entry(&mut self.link.waits.lock()).is_some()
     }
 
-    fn set(&self, whom: Whom) {
+    fn set(&self, target: WaitTarget) {
         if let Some(wait) = self.entry(&mut self.link.waits.lock()) {
-            wait.whom = whom;
+            wait.target = target;
         }
     }
 
-    /// Notes that the call stands in line no more: it has its turn.
+    /// Removes the edge to the resource: the call is no longer queued.
     pub(crate) fn admitted(&self) {
-        self.set(Whom::Nobody);
+        self.set(WaitTarget::Nobody);
     }
 
-    /// True if a turn of the chain holds this.
-    pub(crate) fn has(&self, line: &Arc<impl Line>) -> bool {
-        let holds = |link: &Link| std::ptr::addr_eq(Arc::as_ptr(&link.line), Arc::as_ptr(line));
+    /// True if a turn of the chain holds the resource.
+    pub(crate) fn has(&self, resource: &Arc<impl HeldResource>) -> bool {
+        let holds = |link: &Link| std::ptr::addr_eq(Arc::as_ptr(&link.resource), Arc::as_ptr(resource));
         self.is_awaited() && self.link.turns().any(holds)
     }
 
-    /// Notes that the call stands in line, or refuses that if those before it wait, themselves or by others, for a turn of
-    /// this chain.
-    pub(crate) fn stand_in_line(&self, target: Arc<dyn Line>, method: Option<&str>) -> Result<(), Error> {
-        let _looking = LOOKING.lock();
-        self.set(Whom::Line(Arc::downgrade(&target)));
+    /// Adds the edge from the call to the resource for which it is about to be queued. Refuses it with `Conflict` if the
+    /// resource waits, directly or transitively, for a turn of this chain.
+    pub(crate) fn wait_for(&self, target: Arc<dyn HeldResource>, method: Option<&str>) -> Result<(), Error> {
+        let _detection = DETECTION.lock();
+        self.set(WaitTarget::Resource(Arc::downgrade(&target)));
         if !self.is_awaited() {
-            // Nobody waits for it, and so nobody waits for itself.
+            // No turn waits for the call, so the call cannot be part of a cycle.
             return Ok(());
         }
-        let Some((cycle, has_places)) = self.link.find(&target) else { return Ok(()) };
-        if has_places && deadlock::can_go_on(&self.link, &target) {
+        let Some((cycle, has_capacity)) = self.link.find(&target) else { return Ok(()) };
+        if has_capacity && deadlock::can_go_on(&self.link, &target) {
             return Ok(());
         }
-        // Before anybody else looks, because this wait will not be.
-        self.set(Whom::Nobody);
-        let through = if cycle.is_empty() { String::new() } else { format!(", which waits for {}", told(&cycle)) };
+        // Remove the edge before another search can see it, because the call is refused.
+        self.set(WaitTarget::Nobody);
+        let through = if cycle.is_empty() { String::new() } else { format!(", which waits for {}", described(&cycle)) };
         let method = method.map(|method| format!(".{method}")).unwrap_or_default();
         Err(Error::new(
             ErrorKind::Conflict,
@@ -258,62 +260,62 @@ impl Chain {
     }
 }
 
-/// What is to be looked at next.
-enum Next {
+/// A node of the wait-for graph.
+enum WaitNode {
     Turn(Arc<Link>),
-    Line(Arc<dyn Line>),
+    Resource(Arc<dyn HeldResource>),
 }
 
-impl Whom {
-    fn next(&self) -> Option<Next> {
+impl WaitTarget {
+    fn next(&self) -> Option<WaitNode> {
         match self {
             Self::Nobody => None,
-            Self::Turn(turn) => turn.upgrade().map(Next::Turn),
-            Self::Line(line) => line.upgrade().map(Next::Line),
+            Self::Turn(turn) => turn.upgrade().map(WaitNode::Turn),
+            Self::Resource(resource) => resource.upgrade().map(WaitNode::Resource),
         }
     }
 }
 
-/// What was looked at, each with a number.
+/// The visited nodes, each with its index.
 #[derive(Default)]
-struct Seen {
+struct Visited {
     turns: HashMap<*const Link, usize>,
-    lines: HashMap<*const (), usize>,
+    resources: HashMap<*const (), usize>,
 }
 
-impl Seen {
-    /// The number of what was there before, or this one from now on.
-    fn place(&mut self, next: &Next, number: usize) -> usize {
+impl Visited {
+    /// The index under which the node was visited before, or `number` for a new one.
+    fn place(&mut self, next: &WaitNode, number: usize) -> usize {
         *match next {
-            Next::Turn(turn) => self.turns.entry(Arc::as_ptr(turn)).or_insert(number),
-            Next::Line(line) => self.lines.entry(Arc::as_ptr(line).cast()).or_insert(number),
+            WaitNode::Turn(turn) => self.turns.entry(Arc::as_ptr(turn)).or_insert(number),
+            WaitNode::Resource(resource) => self.resources.entry(Arc::as_ptr(resource).cast()).or_insert(number),
         }
     }
 }
 
-/// The turns of a cycle, or the first and the last of one that is too long to be told.
-fn told(turns: &[Arc<Link>]) -> String {
+/// The turns of a cycle, or the first and the last of one that is too long to be listed.
+fn described(turns: &[Arc<Link>]) -> String {
     match turns {
-        [first, .., last] if turns.len() > TURNS_TOLD_MAX => {
+        [first, .., last] if turns.len() > TURNS_LISTED_MAX => {
             format!("{first:?} and {} more up to {last:?}", turns.len() - 2)
         }
         turns => turns.iter().map(|turn| format!("{turn:?}")).collect::<Vec<_>>().join(", "),
     }
 }
 
-/// A turn's wait for a call.
-pub(crate) struct Awaiting {
+/// The wait of a turn for a call, which ends when this is dropped.
+pub(crate) struct CallWaitGuard {
     chain: Chain,
 }
 
-impl Awaiting {
-    /// What the call takes along.
+impl CallWaitGuard {
+    /// The chain that the call carries.
     pub(crate) fn chain(&self) -> &Chain {
         &self.chain
     }
 }
 
-impl Drop for Awaiting {
+impl Drop for CallWaitGuard {
     fn drop(&mut self) {
         let Chain { link, wait } = &self.chain;
         link.waits.lock().open.retain(|open| open.number != *wait);

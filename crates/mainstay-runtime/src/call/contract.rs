@@ -3,9 +3,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::call::deferred::Deferred;
-use crate::call::finished::Answer;
+use crate::call::finished::MethodAnswer;
 
-/// What can be an argument or part of a result of an interface method: an owned serde type that can be sent.
+/// A type that can be an argument or part of a result of an interface method: an owned serde type that can be sent.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an argument of an interface method",
     label = "this cannot be sent to another process",
@@ -17,39 +17,39 @@ pub trait Contract: Serialize + DeserializeOwned + Send + 'static {}
 #[diagnostic::do_not_recommend]
 impl<T: Serialize + DeserializeOwned + Send + 'static> Contract for T {}
 
-/// What an interface method returns.
+/// The return type of an interface method.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be what an interface method returns",
     label = "return `Result<T>`, or `Result<T, E>` with an error of your own",
     note = "a result may come from another process: `T` and `E` need `#[derive(serde::Serialize, serde::Deserialize)]`",
     note = "every call can fail on the way: an error of your own needs `impl From<mainstay::Error>`"
 )]
-pub trait Outcome: Send + 'static {
-    /// What the caller gets.
+pub trait MethodResult: Send + 'static {
+    /// The result that the caller gets.
     type Reply: Reply;
 
-    /// True if the answer is given after the turn, and so cannot be kept with it for a retry.
+    /// True if the reply comes from a later turn, and so cannot be stored with this turn for idempotent retries.
     const ANSWERS_LATER: bool = false;
 
-    /// False if the method has failed, and what it has changed is not to be kept.
+    /// False if the method has failed, and its changes must be rolled back.
     fn is_success(&self) -> bool;
 
-    /// What the caller gets, at once or later.
-    fn into_answer(self) -> Answer<Self::Reply>;
+    /// The reply, or the wait for a deferred one.
+    fn into_answer(self) -> MethodAnswer<Self::Reply>;
 }
 
-/// What the caller of an interface method gets.
+/// The result that the caller of an interface method gets.
 pub trait Reply: Sized + Send + 'static {
-    /// The result of a call that failed on the way.
+    /// The result of a call that failed in the runtime.
     fn failed(error: Error) -> Self;
 
-    /// The bytes by which the same answer can be given again.
+    /// The encoded reply, stored for idempotent retries.
     ///
     /// # Errors
     /// As [`contract::encode`].
     fn encode(&self) -> Result<Vec<u8>>;
 
-    /// The answer that was encoded.
+    /// The reply that was encoded.
     ///
     /// # Errors
     /// As [`contract::decode`].
@@ -57,7 +57,7 @@ pub trait Reply: Sized + Send + 'static {
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Contract, E: Contract + From<Error>> Outcome for Result<T, E> {
+impl<T: Contract, E: Contract + From<Error>> MethodResult for Result<T, E> {
     type Reply = Self;
 
     #[inline]
@@ -66,13 +66,13 @@ impl<T: Contract, E: Contract + From<Error>> Outcome for Result<T, E> {
     }
 
     #[inline]
-    fn into_answer(self) -> Answer<Self> {
-        Answer::Now(self)
+    fn into_answer(self) -> MethodAnswer<Self> {
+        MethodAnswer::Now(self)
     }
 }
 
 #[diagnostic::do_not_recommend]
-impl<T: Contract, E: Contract + From<Error>> Outcome for Result<Deferred<T, E>, E> {
+impl<T: Contract, E: Contract + From<Error>> MethodResult for Result<Deferred<T, E>, E> {
     type Reply = Result<T, E>;
 
     const ANSWERS_LATER: bool = true;
@@ -82,10 +82,10 @@ impl<T: Contract, E: Contract + From<Error>> Outcome for Result<Deferred<T, E>, 
         self.is_ok()
     }
 
-    fn into_answer(self) -> Answer<Result<T, E>> {
+    fn into_answer(self) -> MethodAnswer<Result<T, E>> {
         match self {
-            Ok(deferred) => Answer::Later(deferred.into_later()),
-            Err(error) => Answer::Now(Err(error)),
+            Ok(deferred) => MethodAnswer::Later(deferred.into_later()),
+            Err(error) => MethodAnswer::Now(Err(error)),
         }
     }
 }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_with_an_error_of_the_applications_own_is_read_as_it_was_written() {
+    fn replies_with_application_errors_round_trip() {
         let refusals = [
             Refusal::Empty,
             Refusal::Code(42),
@@ -149,11 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn so_is_one_with_an_error_of_the_runtime() {
+    fn replies_with_runtime_errors_round_trip() {
         let reply: Result<u32> = Err(Error::new(mainstay_core::ErrorKind::Retry, "later"));
         let error = again(&reply).unwrap_err();
         assert_eq!((error.kind(), error.to_string()), (mainstay_core::ErrorKind::Retry, "later".to_owned()));
-        // Whoever asks for another type is told, and gets nothing that was not said.
+        // Bytes of another type are an error, and never decoded as a wrong value.
         assert!(Result::<String, Refusal>::decode(&Result::<u32, Refusal>::Ok(7).encode().unwrap()).is_err());
     }
 }

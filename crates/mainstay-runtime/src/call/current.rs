@@ -1,4 +1,4 @@
-//! The turn that the code on this thread is part of. Set while a turn is polled, and so right for whatever it calls.
+//! The current turn: a thread-local that is set while a turn is polled, and so is right for all code that the turn calls.
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -8,69 +8,70 @@ use mainstay_core::{Error, Result};
 use mainstay_state::TransactionId;
 use mainstay_state::actor::ActorWrites;
 
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::gate::{Hold, Output};
-use crate::actor::site::Site;
 use crate::call::arrival::{Deadline, Method};
-use crate::call::chain::{Awaiting, CHAIN_MAX, Chain, Line, Link};
-use crate::call::elsewhere::Elsewhere;
+use crate::call::chain::{CHAIN_MAX, CallWaitGuard, Chain, HeldResource, Link};
+use crate::call::foreign_runtime::ForeignCall;
 use crate::call::idempotency::CallKey;
-use crate::call::transactions::{Begun, TRANSACTIONS_KNOWN_MAX, Turns};
+use crate::call::transactions::{TRANSACTIONS_KNOWN_MAX, TransactionTable, TurnTransaction};
 use crate::observe::trace::Trace;
 
 thread_local! {
     static CURRENT: RefCell<Option<Box<Current>>> = const { RefCell::new(None) };
-    /// One that has ended, for the next call on this thread.
+    /// The box of an ended turn, reused by the next call on this thread.
     static SPARE: Cell<Option<Box<Current>>> = const { Cell::new(None) };
 }
 
-/// A [call](crate::call::arrival::Call) and the turn that it becomes. It is handed from one to the next, and swapped in and
-/// out with every poll, and so lives in a box.
+/// A [call](crate::call::arrival::Call) and the turn that it becomes. It is boxed, because it moves from the call to the
+/// turn and is swapped into the thread-local at every poll.
 pub(crate) struct Current {
     pub(crate) method: &'static Method,
-    /// What led to it: the turns in which it was made, if it was made in one.
+    /// The chain of turns in which the call was made, if there is one.
     pub(crate) chain: Option<Chain>,
     pub(crate) deadline: Deadline,
-    /// When it arrived, if it is one of those that are measured.
+    /// The arrival time, if the call is in the sample that is measured.
     pub(crate) arrived: Option<Instant>,
-    /// What makes a repeated call the same one.
+    /// The idempotency key, by which a repeated call is recognized.
     pub(crate) key: Option<Arc<CallKey>>,
-    /// What it is traced by.
+    /// The tracing span.
     pub(crate) trace: Trace,
-    /// The actor whose turn it is; `None` for that of a service or a worker, and before it has one.
-    pub(crate) site: Option<Arc<Site>>,
-    /// What it holds, or runs in, if it is a turn of a service or a worker.
-    pub(crate) line: Option<Arc<dyn Line>>,
-    /// The turn itself as part of the chain, once it makes a call.
+    /// The actor of the turn; `None` for a turn of a service or a worker, and before the turn begins.
+    pub(crate) shared: Option<Arc<ActorShared>>,
+    /// The resource of a service's or a worker's turn.
+    pub(crate) resource: Option<Arc<dyn HeldResource>>,
+    /// The node of the wait-for graph, once the turn makes a call.
     link: Option<Arc<Link>>,
-    /// The transactions that it has begun, the last ones.
-    transactions: Vec<Begun>,
-    /// What it changes beside the fields of its actor.
+    /// The most recent transactions of the turn.
+    transactions: Vec<TurnTransaction>,
+    /// The changes of the turn beside the fields of its actor.
     pub(crate) writes: Option<Box<ActorWrites>>,
-    /// What leaves when it is durable.
+    /// The effects that leave once the turn is durable.
     pub(crate) outputs: Vec<Output>,
-    /// How many commits of the actor had failed when what the turn sees was read.
-    pub(crate) failures: u64,
+    /// The generation of the actor's state that the turn sees: the number of failed commits before it was read.
+    pub(crate) generation: u64,
     pub(crate) kind: TurnKind,
-    /// True if fields have handed over to it what is not submitted: if it fails, they go back to what is stored.
+    /// True if fields have handed over changes that are not submitted: if the turn fails, these fields are reloaded from
+    /// the store.
     pub(crate) has_handed_over: bool,
 }
 
-/// What a turn may do to its actor.
+/// The access of a turn to its actor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TurnKind {
-    /// Anything.
+    /// Exclusive access.
     #[default]
     Exclusive,
-    /// Others run beside it.
+    /// Shared access: other shared turns run concurrently.
     Shared,
-    /// The actor is being made.
+    /// The actor is being activated.
     Activation,
-    /// The actor leaves memory, and nothing of it is changed any more.
+    /// The actor is being deactivated, and its state must not change.
     Deactivation,
 }
 
 impl Current {
-    /// A call that is being made.
+    /// A new call.
     #[inline]
     pub(crate) fn new(method: &'static Method, deadline: Deadline) -> Box<Self> {
         let mut current = SPARE.take().unwrap_or_else(|| Self::blank(method));
@@ -88,31 +89,32 @@ impl Current {
             arrived: None,
             key: None,
             trace: Trace::default(),
-            site: None,
-            line: None,
+            shared: None,
+            resource: None,
             link: None,
             transactions: Vec::new(),
             writes: None,
             outputs: Vec::new(),
-            failures: 0,
+            generation: 0,
             kind: TurnKind::Exclusive,
             has_handed_over: false,
         })
     }
 
-    /// Begins a turn of an actor that sees it as it was when this many commits had failed.
+    /// Begins a turn of an actor whose state is of this generation.
     #[inline]
-    pub(crate) fn begin(&mut self, site: Arc<Site>, kind: TurnKind, failures: u64) {
-        self.site = Some(site);
+    pub(crate) fn begin(&mut self, shared: Arc<ActorShared>, kind: TurnKind, generation: u64) {
+        self.shared = Some(shared);
         self.kind = kind;
-        self.failures = failures;
+        self.generation = generation;
     }
 
-    /// The turn as part of the chain that leads to what it calls; `None` for one that nobody can wait for.
+    /// The turn as a node of the wait-for graph; `None` for a turn that holds no resource.
     fn as_link(&mut self) -> Option<Arc<Link>> {
         if self.link.is_none() {
-            let line = self.site.clone().map(|site| site as Arc<dyn Line>).or_else(|| self.line.clone())?;
-            self.link = Some(Link::new(line, self.method.name(), self.chain.clone()));
+            let resource =
+                self.shared.clone().map(|shared| shared as Arc<dyn HeldResource>).or_else(|| self.resource.clone())?;
+            self.link = Some(Link::new(resource, self.method.name(), self.chain.clone()));
         }
         if let Some(link) = &self.link {
             self.transactions.iter().for_each(|begun| begun.waits(link));
@@ -120,46 +122,46 @@ impl Current {
         self.link.clone()
     }
 
-    /// True if there is nothing to do for it beside its method.
+    /// True if the call needs nothing beside its method: no idempotency key, no span, no measurement.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.key.is_none() && self.trace.is_none() && self.arrived.is_none()
     }
 
-    /// True if the turn has changed nothing but its actor, and sends nothing.
+    /// True if the turn has changed nothing but fields of its actor, and has no outputs.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.writes.is_none() && self.outputs.is_empty()
     }
 
-    /// Sees to it that the time limit of a turn that waits is not counted from when it goes on.
+    /// Fixes the deadline of a call that is queued: it counts from the call and not from the start of the turn.
     pub(crate) fn count_deadline(&mut self) {
         let _ = self.deadline.moment();
     }
 
-    /// What it is traced by, for as long as a part of it runs.
+    /// Takes the span out, to be entered while a part of the turn runs.
     pub(crate) fn take_trace(current: &mut Option<Box<Self>>) -> Trace {
         current.as_mut().map(|current| std::mem::take(&mut current.trace)).unwrap_or_default()
     }
 
-    /// Ends the turn. Returns what it has left, and the actor that it was one of.
-    pub(crate) fn end(mut self: Box<Self>) -> Remains {
-        let (writes, outputs, failures) = (self.writes.take(), std::mem::take(&mut self.outputs), self.failures);
+    /// Ends the turn. Returns its changes, its outputs and its actor.
+    pub(crate) fn end(mut self: Box<Self>) -> EndedTurn {
+        let (writes, outputs, generation) = (self.writes.take(), std::mem::take(&mut self.outputs), self.generation);
         let (key, has_handed_over) = (self.key.take(), std::mem::take(&mut self.has_handed_over));
-        Remains { site: self.end_quietly(), writes, outputs, failures, key, has_handed_over }
+        EndedTurn { shared: self.end_quietly(), writes, outputs, generation, key, has_handed_over }
     }
 
-    /// Ends a turn that [has left nothing](Current::is_quiet). Returns the actor that it was one of.
+    /// Ends a turn that [is quiet](Current::is_quiet). Returns its actor.
     #[inline]
-    pub(crate) fn end_quietly(mut self: Box<Self>) -> Option<Arc<Site>> {
+    pub(crate) fn end_quietly(mut self: Box<Self>) -> Option<Arc<ActorShared>> {
         if let Some(link) = self.link.take() {
             link.end();
         }
         if self.chain.is_some() {
             self.chain = None;
         }
-        if self.line.is_some() {
-            self.line = None;
+        if self.resource.is_some() {
+            self.resource = None;
         }
         if !self.transactions.is_empty() {
             self.transactions.drain(..).for_each(|begun| begun.end());
@@ -170,16 +172,16 @@ impl Current {
         if self.key.is_some() {
             self.key = None;
         }
-        let site = self.site.take();
-        // Where a thread ends, nobody needs it any more.
+        let shared = self.shared.take();
+        // An error means that the thread is ending, and the box is just dropped.
         let _ = SPARE.try_with(|spare| spare.set(Some(self)));
-        site
+        shared
     }
 
-    /// Runs a part of the turn.
+    /// Runs a part of the turn with the turn as the current one.
     #[inline]
     pub(crate) fn within<T>(slot: &mut Option<Box<Self>>, work: impl FnOnce() -> T) -> T {
-        /// Puts things back, also when the work panics.
+        /// Restores the outer turn, also when the work panics.
         struct Back<'s> {
             slot: &'s mut Option<Box<Current>>,
             outer: Option<Box<Current>>,
@@ -195,19 +197,19 @@ impl Current {
     }
 }
 
-/// Puts another turn in the place of the one that runs on this thread.
+/// Replaces the current turn of this thread.
 #[inline(always)]
 fn swap(next: Option<Box<Current>>) -> Option<Box<Current>> {
     CURRENT.with(|current| std::mem::replace(&mut *current.borrow_mut(), next))
 }
 
-/// What is left of a turn that has ended.
+/// The results of an ended turn.
 #[derive(Default)]
-pub(crate) struct Remains {
-    pub(crate) site: Option<Arc<Site>>,
+pub(crate) struct EndedTurn {
+    pub(crate) shared: Option<Arc<ActorShared>>,
     pub(crate) writes: Option<Box<ActorWrites>>,
     pub(crate) outputs: Vec<Output>,
-    pub(crate) failures: u64,
+    pub(crate) generation: u64,
     pub(crate) key: Option<Arc<CallKey>>,
     pub(crate) has_handed_over: bool,
 }
@@ -217,22 +219,22 @@ impl Drop for Current {
         if let Some(link) = &self.link {
             link.end();
         }
-        self.transactions.iter().for_each(Begun::end);
+        self.transactions.iter().for_each(TurnTransaction::end);
     }
 }
 
-/// What a call that is made here takes with it.
+/// The context that an outgoing call carries.
 #[derive(Default)]
 pub(crate) struct Outgoing {
-    /// That the turn waits for it, if it is made in one.
-    pub(crate) awaiting: Option<Awaiting>,
+    /// The edge of the wait-for graph from the enclosing turn.
+    pub(crate) awaiting: Option<CallWaitGuard>,
     pub(crate) at_most: Option<Instant>,
-    /// What it waits behind: a call is an effect of the turns before it.
+    /// The commits that the call waits for: a call is an output of the turns before it.
     pub(crate) hold: Option<Hold>,
-    /// What makes it the same one if it is repeated.
+    /// The idempotency key.
     pub(crate) key: Option<Arc<CallKey>>,
-    /// Where it is told that it stands in line, if whoever gives it up is elsewhere.
-    pub(crate) elsewhere: Option<Arc<Elsewhere>>,
+    /// The record of the caller on another runtime, which is told when the call is queued.
+    pub(crate) foreign_call: Option<Arc<ForeignCall>>,
 }
 
 /// True if the code on this thread is part of a turn.
@@ -241,7 +243,7 @@ pub(crate) fn is_in_turn() -> bool {
     CURRENT.with_borrow(Option::is_some)
 }
 
-/// What a call that is made here takes with it.
+/// The context for a call that is made here.
 ///
 /// # Errors
 /// `Conflict` if the chain has become too long.
@@ -254,53 +256,57 @@ pub(crate) fn outgoing() -> Result<Outgoing> {
         {
             return Err(Error::new(
                 mainstay_core::ErrorKind::Conflict,
-                format!("the chain of calls is longer than CHAIN_MAX of {CHAIN_MAX}: {}", chain.ends()),
+                format!(
+                    "call refused: its chain has more than CHAIN_MAX = {CHAIN_MAX} turns ({}): let a turn end before the next call",
+                    chain.ends()
+                ),
             ));
         }
-        let hold = current.site.as_ref().and_then(|site| site.gate.hold(site, current.failures));
+        let hold = current.shared.as_ref().and_then(|shared| shared.gate.hold(shared, current.generation));
         Ok(Outgoing {
             awaiting: link.map(|link| link.awaits()),
             at_most: current.deadline.moment(),
             hold,
             key: None,
-            elsewhere: None,
+            foreign_call: None,
         })
     })
 }
 
-/// Notes that a transaction is begun in this turn.
-pub(crate) fn begin_transaction(turns: &Arc<Turns>, transaction: TransactionId) {
+/// Registers a transaction that begins in this turn.
+pub(crate) fn begin_transaction(turns: &Arc<TransactionTable>, transaction: TransactionId) {
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return };
         if current.transactions.len() >= TRANSACTIONS_KNOWN_MAX {
             current.transactions.remove(0).end();
         }
-        current.transactions.push(Begun { turns: turns.clone(), transaction });
+        current.transactions.push(TurnTransaction { turns: turns.clone(), transaction });
     });
 }
 
-/// Has this turn stand in line for something that is no call, until what is returned is dropped; `None` if this is no turn.
+/// Adds an edge from this turn to a resource that is not called, such as a lock, until the guard is dropped; `None` outside
+/// of a turn.
 ///
 /// # Errors
-/// `Conflict` if it would wait for itself.
-pub(crate) fn stand_in_line(
-    line: impl FnOnce(&Arc<Link>) -> Arc<dyn Line>,
-) -> Result<Option<(Awaiting, Arc<dyn Line>)>> {
+/// `Conflict` if the edge would close a cycle.
+pub(crate) fn wait_for(
+    resource: impl FnOnce(&Arc<Link>) -> Arc<dyn HeldResource>,
+) -> Result<Option<(CallWaitGuard, Arc<dyn HeldResource>)>> {
     CURRENT.with_borrow_mut(|current| {
         let Some(link) = current.as_mut().and_then(|current| current.as_link()) else { return Ok(None) };
-        let (awaiting, line) = (link.awaits(), line(&link));
-        awaiting.chain().stand_in_line(line.clone(), None)?;
-        Ok(Some((awaiting, line)))
+        let (awaiting, resource) = (link.awaits(), resource(&link));
+        awaiting.chain().wait_for(resource.clone(), None)?;
+        Ok(Some((awaiting, resource)))
     })
 }
 
-/// Lets something leave the actor when the turn is durable; at once if this is no turn of an actor.
+/// Runs an output once the turn is durable; at once outside of an actor's turn.
 pub(crate) fn leave(output: impl FnOnce(Result<()>) + Send + 'static) {
     let mut output = Some(output);
     CURRENT.with_borrow_mut(|current| {
-        // What a service or a worker does is no effect of an actor.
+        // Services and workers have no output gate.
         if let Some(current) = current
-            && current.site.is_some()
+            && current.shared.is_some()
             && let Some(output) = output.take()
         {
             current.outputs.push(Box::new(output));
@@ -311,57 +317,57 @@ pub(crate) fn leave(output: impl FnOnce(Result<()>) + Send + 'static) {
     }
 }
 
-/// The actor whose turn this is.
-pub(crate) fn site() -> Option<Arc<Site>> {
-    CURRENT.with_borrow(|current| current.as_ref().and_then(|current| current.site.clone()))
+/// The actor of the current turn.
+pub(crate) fn shared() -> Option<Arc<ActorShared>> {
+    CURRENT.with_borrow(|current| current.as_ref().and_then(|current| current.shared.clone()))
 }
 
-/// How many commits had failed when what the turn sees was read.
-pub(crate) fn failures() -> u64 {
-    CURRENT.with_borrow(|current| current.as_ref().map_or(0, |current| current.failures))
+/// The generation of the state that the current turn sees.
+pub(crate) fn generation() -> u64 {
+    CURRENT.with_borrow(|current| current.as_ref().map_or(0, |current| current.generation))
 }
 
-/// Notes that what the turn sees was read anew.
+/// Sets the generation of the current turn to the newest, after its state was reloaded.
 pub(crate) fn refresh() {
     CURRENT.with_borrow_mut(|current| {
         if let Some(current) = current
-            && let Some(site) = &current.site
+            && let Some(shared) = &current.shared
         {
-            current.failures = site.gate.failures();
+            current.generation = shared.gate.generation();
         }
     });
 }
 
-/// Changes what is stored of the actor with the turn.
+/// Adds changes to the writes of the current turn.
 ///
 /// # Errors
-/// `Invalid` outside of a turn, and what the change itself says.
+/// `Invalid` outside of a turn, and the errors of the change itself.
 pub(crate) fn change<R>(change: impl FnOnce(&mut ActorWrites) -> Result<R>) -> Result<R> {
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return Err(not_in_turn()) };
-        let Some(site) = &current.site else { return Err(not_in_turn()) };
+        let Some(shared) = &current.shared else { return Err(not_in_turn()) };
         if current.kind == TurnKind::Deactivation {
-            return Err(leaving(site));
+            return Err(leaving(shared));
         }
-        change(current.writes.get_or_insert_with(|| Box::new(ActorWrites::new(site.id.clone()))))
+        change(current.writes.get_or_insert_with(|| Box::new(ActorWrites::new(shared.id.clone()))))
     })
 }
 
-/// Looks at what the turn has changed so far beside the fields of its actor.
+/// Reads the changes of the current turn so far, beside the fields of its actor.
 pub(crate) fn changed<R>(look: impl FnOnce(&ActorWrites) -> Option<R>) -> Option<R> {
     CURRENT.with_borrow(|current| look(current.as_ref()?.writes.as_deref()?))
 }
 
-/// Takes what was changed so far beside the fields of the actor, for a save in the middle of a turn.
+/// Takes the changes so far beside the fields of the actor, for a save within a turn.
 pub(crate) fn take_writes() -> Option<Box<ActorWrites>> {
     CURRENT.with_borrow_mut(|current| current.as_mut()?.writes.take())
 }
 
-/// Gives back what a save has taken, and has not submitted. What was changed since comes after it. Where the turn of this
-/// actor does not run any more, its object is lost with all that it has handed over.
-pub(crate) fn give_back(site: &Arc<Site>, writes: Option<Box<ActorWrites>>, outputs: Vec<Output>) {
+/// Returns the changes that a save took and did not submit, ahead of the changes made since. If the current turn is not one
+/// of this actor, the object was lost, and the changes with it.
+pub(crate) fn give_back(shared: &Arc<ActorShared>, writes: Option<Box<ActorWrites>>, outputs: Vec<Output>) {
     CURRENT.with_borrow_mut(|current| {
-        let is_own = |current: &&mut Box<Current>| current.site.as_ref().is_some_and(|own| Arc::ptr_eq(own, site));
+        let is_own = |current: &&mut Box<Current>| current.shared.as_ref().is_some_and(|own| Arc::ptr_eq(own, shared));
         let Some(current) = current.as_mut().filter(is_own) else { return };
         let later = std::mem::replace(&mut current.outputs, outputs);
         current.outputs.extend(later);
@@ -370,31 +376,32 @@ pub(crate) fn give_back(site: &Arc<Site>, writes: Option<Box<ActorWrites>>, outp
         if let Some(later) = current.writes.take()
             && let Err(error) = writes.merge(*later)
         {
-            // What cannot be put together is not to be stored in part: nothing of the turn happens.
-            tracing::warn!(actor = %site, ?error, "a save was given up, and what was changed since does not go with it");
-            current.failures = u64::MAX;
+            // Writes that cannot be merged must not be stored in part: this generation makes the whole turn fail.
+            tracing::warn!(actor = %shared, ?error, "a save was cancelled, and its changes cannot be merged with later ones: the turn is rolled back");
+            current.generation = u64::MAX;
         }
         current.writes = Some(writes);
     });
 }
 
-/// What kind of turn of an actor this is.
+/// The kind of the current turn of an actor.
 pub(crate) fn kind() -> Option<TurnKind> {
-    CURRENT.with_borrow(|current| current.as_ref().filter(|current| current.site.is_some()).map(|current| current.kind))
+    CURRENT
+        .with_borrow(|current| current.as_ref().filter(|current| current.shared.is_some()).map(|current| current.kind))
 }
 
-/// What an actor is told that is to be changed while it is deactivated.
-pub(crate) fn leaving(site: &Site) -> Error {
+/// The error for a change during deactivation.
+pub(crate) fn leaving(shared: &ActorShared) -> Error {
     Error::invalid(format!(
-        "{site} is being deactivated, and nothing of it is saved any more: change and save it in a turn before"
+        "{shared} is being deactivated, and its state cannot change any more: change and save it in an earlier turn"
     ))
 }
 
 fn not_in_turn() -> Error {
-    Error::invalid("this is only possible in a turn of the actor: call it from a method, a timer or a reminder")
+    Error::invalid("this is possible only in a turn of the actor: call it from a method, a timer or a reminder")
 }
 
-/// Takes what was to leave so far, for a save in the middle of a turn.
+/// Takes the outputs so far, for a save within a turn.
 pub(crate) fn take_outputs() -> Vec<Output> {
     CURRENT.with_borrow_mut(|current| {
         current.as_mut().map(|current| std::mem::take(&mut current.outputs)).unwrap_or_default()

@@ -3,67 +3,67 @@ use std::fmt;
 use mainstay_core::Error;
 use tokio::sync::oneshot;
 
-use crate::actor::engagement::Owed;
+use crate::actor::keep_alive::Owed;
 use crate::call::contract::{Contract, Reply as _};
 use crate::call::current;
 
-/// An answer that is given after the turn has ended: what a method returns instead of the value, and what a caller does
-/// not see. Made by [`deferred`].
+/// A reply that is given after the turn has ended. A method returns it in place of the value; the caller gets the value.
+/// Made by [`deferred`].
 ///
-/// The caller waits until its [`Responder`] has answered, in whatever later turn; the actor is free meanwhile. If the
-/// responder is dropped, because the actor is deactivated or forgets it, the caller gets an error. If the caller's time
-/// limit passes, the caller gets an error and the responder's answer goes nowhere.
+/// The caller waits until the [`Responder`] responds, in any later turn; the actor is free meanwhile. If the responder is
+/// dropped, explicitly or because the actor is deactivated, the caller gets an error. If the caller's time limit passes,
+/// the caller gets an error and the reply is discarded.
 ///
-/// As long as a caller waits for it, its actor is in use, and is not collected as an idle one. While as many wait as the setting
-/// `calls_max` of the actor says, calls of such methods are refused with `Overloaded`.
+/// While a caller waits for a deferred reply, the actor counts as in use and is not evicted. While `calls_max` of them wait
+/// at an actor, further calls of such methods are refused with `Overloaded`.
 pub struct Deferred<T, E = Error> {
-    later: Box<Later<Result<T, E>>>,
+    later: Box<DeferredAnswer<Result<T, E>>>,
 }
 
-/// Somebody's wait for an answer that is given later.
-pub struct Later<R> {
+/// The wait of a caller for a deferred reply.
+pub struct DeferredAnswer<R> {
     receiver: oneshot::Receiver<R>,
-    /// That its actor owes it, if it is one of an actor.
+    /// Keeps the actor in memory while the caller waits.
     _owed: Option<Owed>,
 }
 
-impl<R> Later<R> {
-    /// The answer; `None` if nobody is left to give it.
+impl<R> DeferredAnswer<R> {
+    /// The reply; `None` if the responder was dropped.
     pub(crate) async fn answer(mut self: Box<Self>) -> Option<R> {
         (&mut self.receiver).await.ok()
     }
 }
 
-/// Gives a [`Deferred`] answer, once.
+/// Gives a [`Deferred`] reply, once.
 pub struct Responder<T, E = Error> {
     sender: oneshot::Sender<Result<T, E>>,
 }
 
-/// An answer for later, and who gives it.
+/// A deferred reply, and its responder.
 pub fn deferred<T: Contract, E: Contract + From<Error>>() -> (Deferred<T, E>, Responder<T, E>) {
     let (sender, receiver) = oneshot::channel();
-    let later = Later { receiver, _owed: current::site().map(Owed::new) };
+    let later = DeferredAnswer { receiver, _owed: current::shared().map(Owed::new) };
     (Deferred { later: Box::new(later) }, Responder { sender })
 }
 
 impl<T, E> Deferred<T, E> {
-    pub(crate) fn into_later(self) -> Box<Later<Result<T, E>>> {
+    pub(crate) fn into_later(self) -> Box<DeferredAnswer<Result<T, E>>> {
         self.later
     }
 }
 
 impl<T: Contract, E: Contract + From<Error>> Responder<T, E> {
-    /// Gives the answer. In a turn it leaves with what the turn has changed: when that is durable, and not at all if the
-    /// turn fails, which the caller is then told.
+    /// Gives the reply. In a turn, the reply is an output of the turn: it leaves once the turn is durable, and if the turn
+    /// fails, the caller gets an error instead.
     pub fn respond(self, answer: Result<T, E>) {
         let Self { sender } = self;
         current::leave(move |turn| {
-            // An error means that nobody waits any more.
+            // An error means that the caller has given up.
             let _ = sender.send(turn.map_or_else(Result::failed, |()| answer));
         });
     }
 
-    /// True if nobody waits for the answer any more.
+    /// True if the caller has given up.
     pub fn is_abandoned(&self) -> bool {
         self.sender.is_closed()
     }

@@ -1,32 +1,32 @@
 use mainstay_core::Error;
 
 use crate::actor::gate::Hold;
-use crate::call::deferred::Later;
+use crate::call::deferred::DeferredAnswer;
 
-/// A turn that has ended, and what has yet to happen before its caller may know.
+/// A finished turn, whose reply may still have to wait for a commit.
 pub struct Finished<R> {
-    pub(crate) answer: Answer<R>,
-    /// What the answer waits behind: the commit of the turn, or of one before it.
+    pub(crate) answer: MethodAnswer<R>,
+    /// The commit that the reply waits for: that of the turn, or of an earlier one.
     pub(crate) hold: Option<Hold>,
 }
 
-/// What a method has answered.
-pub enum Answer<R> {
-    /// The answer.
+/// The reply of a method.
+pub enum MethodAnswer<R> {
+    /// The reply is known.
     Now(R),
-    /// It comes from a later turn.
-    Later(Box<Later<R>>),
+    /// The reply comes from a later turn.
+    Later(Box<DeferredAnswer<R>>),
 }
 
 impl<R> Finished<R> {
-    /// An answer that waits for nothing.
+    /// A reply that waits for no commit.
     pub(crate) fn now(reply: R) -> Self {
-        Self::answered(Answer::Now(reply))
+        Self::answered(MethodAnswer::Now(reply))
     }
 
-    /// An answer that is given, now or later, and waits for nothing else.
+    /// A reply, known or deferred, that waits for no commit.
     #[inline]
-    pub(crate) fn answered(answer: Answer<R>) -> Self {
+    pub(crate) fn answered(answer: MethodAnswer<R>) -> Self {
         Self { answer, hold: None }
     }
 }

@@ -5,7 +5,7 @@ use mainstay_core::contract::{Fingerprint, Fingerprinter};
 
 use crate::call::contract::Contract;
 
-/// What makes a repeated call the same one: the key that its caller has given, and what it is called with.
+/// The identity of an idempotent call: its key, and the fingerprint of its arguments.
 pub(crate) struct CallKey {
     pub(crate) key: Arc<str>,
     pub(crate) arguments: Fingerprint,
@@ -13,7 +13,7 @@ pub(crate) struct CallKey {
 
 /// The arguments of a call. Implemented by `#[interface]`.
 pub trait Arguments: Send + 'static {
-    /// Adds them to a fingerprint, one after another. Called only for a call with an idempotency key.
+    /// Adds the arguments to a fingerprint, in their order. Called only for a call with an idempotency key.
     ///
     /// # Errors
     /// If one cannot be encoded.

@@ -1,4 +1,4 @@
-//! Calls: from a proxy to whoever holds the object, and back.
+//! Calls: from a proxy to the host of the object, and back.
 
 pub(crate) mod arrival;
 pub(crate) mod caller;
@@ -6,11 +6,11 @@ pub(crate) mod chain;
 pub(crate) mod contract;
 pub(crate) mod current;
 pub(crate) mod deferred;
-pub(crate) mod elsewhere;
 pub(crate) mod finished;
-pub(crate) mod ground;
-pub(crate) mod host;
+pub(crate) mod foreign_runtime;
 pub(crate) mod idempotency;
+pub(crate) mod object_host;
 pub(crate) mod proxy;
 pub(crate) mod transactions;
 pub(crate) mod turn;
+pub(crate) mod turn_scope;

@@ -1,5 +1,5 @@
-//! The transactions that turns have begun, so that a turn which waits for a call and one that wants what the first has locked are
-//! known to wait for each other.
+//! The open transactions of turns, as part of the wait-for graph: a turn that waits for a call and another turn that waits
+//! for a lock of the first are found to wait for each other.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -10,22 +10,22 @@ use mainstay_core::Result;
 use mainstay_state::{CallGraph, TransactionId};
 use parking_lot::Mutex;
 
-use crate::call::chain::{Line, Link};
+use crate::call::chain::{HeldResource, Link};
 use crate::call::current;
 
-/// How many transactions of a turn are known of, the last ones. One that has more open at a time is not found to wait for itself by
-/// the others, and waits for as long as it may.
+/// The bound on tracked transactions per turn, the most recent ones. A deadlock through an older open transaction is not
+/// detected, and ends by the lock timeout.
 pub(crate) const TRANSACTIONS_KNOWN_MAX: usize = 64;
 
-/// The turns that have begun transactions of a partition and wait for somebody.
+/// The transactions of a partition whose turns wait for calls.
 #[derive(Default)]
 pub(crate) struct TransactionTurns {
-    turns: Arc<Turns>,
+    turns: Arc<TransactionTable>,
 }
 
-/// By their transactions.
+/// The waiting turns, by transaction.
 #[derive(Default)]
-pub(crate) struct Turns {
+pub(crate) struct TransactionTable {
     waiting: Mutex<HashMap<TransactionId, Weak<Link>>>,
 }
 
@@ -42,48 +42,48 @@ impl CallGraph for TransactionTurns {
 
     fn waits(&self, blockers: &[TransactionId], resource: &str) -> Result<Option<Box<dyn Any + Send>>> {
         let (turns, blockers, resource) = (self.turns.clone(), blockers.to_vec(), resource.to_owned());
-        let lock = |waiter: &Arc<Link>| -> Arc<dyn Line> {
-            Arc::new(Lock { turns, blockers, resource, waiter: Arc::downgrade(waiter) })
+        let lock = |waiter: &Arc<Link>| -> Arc<dyn HeldResource> {
+            Arc::new(LockWait { turns, blockers, resource, waiter: Arc::downgrade(waiter) })
         };
-        let standing = current::stand_in_line(lock)?;
+        let standing = current::wait_for(lock)?;
         Ok(standing.map(|standing| Box::new(standing) as Box<dyn Any + Send>))
     }
 }
 
-/// A transaction that a turn has begun.
-pub(crate) struct Begun {
-    pub(crate) turns: Arc<Turns>,
+/// A transaction of a turn.
+pub(crate) struct TurnTransaction {
+    pub(crate) turns: Arc<TransactionTable>,
     pub(crate) transaction: TransactionId,
 }
 
-impl Begun {
-    /// Notes that the turn waits for somebody.
+impl TurnTransaction {
+    /// Registers that the turn waits for a call.
     pub(crate) fn waits(&self, link: &Arc<Link>) {
         self.turns.waiting.lock().insert(self.transaction, Arc::downgrade(link));
     }
 
-    /// To be called when the turn has ended.
+    /// Removes the registration when the turn has ended.
     pub(crate) fn end(&self) {
         self.turns.waiting.lock().remove(&self.transaction);
     }
 }
 
-/// A lock that somebody stands in line for.
-struct Lock {
-    turns: Arc<Turns>,
+/// A lock for which a turn waits, as a resource of the wait-for graph.
+struct LockWait {
+    turns: Arc<TransactionTable>,
     blockers: Vec<TransactionId>,
     resource: String,
-    /// The turn that does. What it has locked itself it may release beside its wait.
+    /// The turn that waits. Its own locks do not block it: another task of the turn may release them meanwhile.
     waiter: Weak<Link>,
 }
 
-impl fmt::Display for Lock {
+impl fmt::Display for LockWait {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.resource)
     }
 }
 
-impl Line for Lock {
+impl HeldResource for LockWait {
     fn callers(&self) -> Option<&Mutex<Vec<Arc<Link>>>> {
         None
     }
@@ -95,11 +95,10 @@ impl Line for Lock {
     }
 
     fn remedy(&self) -> String {
-        "the call that has locked it waits for this one: end its transaction before it calls, or call after it"
-            .to_owned()
+        "the call that holds the lock waits for this one: commit its transaction before it makes the call".to_owned()
     }
 
-    fn places(&self) -> Option<usize> {
+    fn capacity(&self) -> Option<usize> {
         None
     }
 }

@@ -10,27 +10,27 @@ use mainstay_core::{Error, ErrorKind, Result};
 
 use crate::call::arrival::Deadline;
 use crate::call::contract::Reply;
-use crate::call::finished::{Answer, Finished};
-use crate::call::ground::Ground;
-use crate::call::host::{Progress, Queued, Turn};
+use crate::call::finished::{Finished, MethodAnswer};
+use crate::call::object_host::{Progress, Queued, Turn};
+use crate::call::turn_scope::TurnScope;
 
-/// How many calls may be polled inside each other on one stack. Each takes a few hundred bytes to some kilobytes of it;
-/// the next one gets a task of its own.
+/// The bound on calls that are polled inside each other on one stack. Each takes a few hundred bytes to some kilobytes; the
+/// next one gets a task of its own.
 const NESTED_MAX: u32 = 8;
 
 thread_local! {
     static NESTED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A method of somebody, in words.
+/// A method and its target, for error texts.
 pub(crate) struct Subject<'c> {
     pub(crate) method: &'static str,
-    pub(crate) whom: &'c (dyn fmt::Display + Sync),
+    pub(crate) target: &'c (dyn fmt::Display + Sync),
 }
 
 impl fmt::Display for Subject<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` of {}", self.method, self.whom)
+        write!(f, "`{}` of {}", self.method, self.target)
     }
 }
 
@@ -38,14 +38,16 @@ impl Subject<'_> {
     pub(crate) fn cut_short(&self) -> Error {
         Error::new(
             ErrorKind::OutcomeUnknown,
-            format!("{self} was cut short, because its partition was closed: read before you repeat the call"),
+            format!(
+                "{self} was cancelled, because its partition was closed: read the state before you repeat the call"
+            ),
         )
     }
 
     pub(crate) fn late(&self) -> Error {
         Error::new(
             ErrorKind::OutcomeUnknown,
-            format!("{self} is still running after the time limit: read before you repeat the call"),
+            format!("{self} is still running after the time limit: read the state before you repeat the call"),
         )
     }
 
@@ -54,40 +56,44 @@ impl Subject<'_> {
         tracing::error!(subject = %self, panic = text, "a method panicked");
         Error::new(
             ErrorKind::OutcomeUnknown,
-            format!("{self} panicked: {text}; what it had committed by then stays, the rest did not happen"),
+            format!(
+                "{self} panicked: {text}; its commits before the panic stay, the rest is rolled back: read the state before you repeat the call"
+            ),
         )
     }
 }
 
-/// Goes on with a turn that has come so far.
-pub(crate) async fn go_on<R: Reply>(
+/// Drives a turn to its end, from whatever progress it has made.
+pub(crate) async fn drive_turn<R: Reply>(
     turn: Progress<R>,
-    ground: Ground,
+    turn_scope: TurnScope,
     subject: &Subject<'_>,
     deadline: &mut Deadline,
 ) -> Result<Finished<R>> {
     match turn {
-        Progress::Ready(turn) => carry_out(turn, ground, subject, deadline).await,
-        Progress::Moving(turn) => carry_on(turn, ground, subject, deadline).await,
+        Progress::Ready(turn) => poll_inline(turn, turn_scope, subject, deadline).await,
+        Progress::Moving(turn) => run_in_task(turn, turn_scope, subject, deadline).await,
         Progress::Finished(finished) => Ok(finished),
     }
 }
 
-/// Carries a turn out. A caller that goes away does not take the turn with it: one that is not ready at once runs on in a
-/// task of its own.
-async fn carry_out<R: Reply>(
+/// Polls a turn on the caller's stack. If the first poll is pending, the turn moves to a task of its own, so that a caller
+/// that is dropped does not cancel it.
+async fn poll_inline<R: Reply>(
     mut turn: Turn<R>,
-    ground: Ground,
+    turn_scope: TurnScope,
     subject: &Subject<'_>,
     deadline: &mut Deadline,
 ) -> Result<Finished<R>> {
     if may_nest() {
         let first = poll_fn(|cx| {
-            Poll::Ready(match &ground {
-                // What an actor starts is seen to by its turn.
-                Ground::Actor(_) => poll_nested(&mut turn, cx),
-                // What a service or a worker starts belongs to its partition or pool.
-                Ground::Partition(_) | Ground::Pool(_) => ground.scope().within(|| poll_nested(&mut turn, cx)),
+            Poll::Ready(match &turn_scope {
+                // An actor's turn enters the scope itself.
+                TurnScope::Actor(_) => poll_nested(&mut turn, cx),
+                // Tasks that a service or a worker spawns belong to its partition or pool.
+                TurnScope::Partition(_) | TurnScope::Pool(_) => {
+                    turn_scope.scope().within(|| poll_nested(&mut turn, cx))
+                }
             })
         })
         .await;
@@ -97,19 +103,19 @@ async fn carry_out<R: Reply>(
             Err(panic) => return Err(subject.panicked(&*panic)),
         }
     }
-    carry_on(turn, ground, subject, deadline).await
+    run_in_task(turn, turn_scope, subject, deadline).await
 }
 
-/// Carries a turn out in a task of its own.
-async fn carry_on<R: Reply>(
+/// Runs a turn in a task of its own.
+async fn run_in_task<R: Reply>(
     mut turn: Turn<R>,
-    ground: Ground,
+    turn_scope: TurnScope,
     subject: &Subject<'_>,
     deadline: &mut Deadline,
 ) -> Result<Finished<R>> {
-    let task = ground.scope().clone().spawn(async move {
-        let _ground = ground;
-        // One that has panicked is not polled again, and what it has seen is shared by `&self` in any case.
+    let task = turn_scope.scope().clone().spawn(async move {
+        let _turn_scope = turn_scope;
+        // Unwind safe: a turn that panicked is not polled again, and shares its object by `&self` only.
         poll_fn(|cx| match poll_nested(&mut turn, cx) {
             Ok(Poll::Pending) => Poll::Pending,
             Ok(Poll::Ready(finished)) => Poll::Ready(Ok(finished)),
@@ -129,8 +135,8 @@ async fn carry_on<R: Reply>(
     }
 }
 
-/// Waits for the answer of a call that is carried out by others.
-pub(crate) async fn wait_in_line<R>(
+/// Waits for the reply of a queued call.
+pub(crate) async fn await_queued<R>(
     queued: Queued<R>,
     subject: &Subject<'_>,
     deadline: &mut Deadline,
@@ -147,13 +153,13 @@ pub(crate) async fn wait_in_line<R>(
         Err(time::Elapsed) => Err(Error::new(
             ErrorKind::Timeout,
             format!(
-                "{subject} was not begun within the time limit, because others were before it: nothing happened, retry"
+                "{subject} was not begun within the time limit, because calls before it took too long: nothing happened, retry"
             ),
         )),
     }
 }
 
-/// Waits until the answer of a turn may be known: when the turn is durable, and when the answer has been given.
+/// Waits until the reply of a turn may leave: until the turn is durable, and until a deferred reply was given.
 pub(crate) async fn conclude<R: Reply>(finished: Finished<R>, subject: &Subject<'_>, deadline: &mut Deadline) -> R {
     let Finished { answer, hold } = finished;
     if let Some(hold) = hold {
@@ -168,8 +174,8 @@ pub(crate) async fn conclude<R: Reply>(finished: Finished<R>, subject: &Subject<
         }
     }
     let later = match answer {
-        Answer::Now(reply) => return reply,
-        Answer::Later(later) => later,
+        MethodAnswer::Now(reply) => return reply,
+        MethodAnswer::Later(later) => later,
     };
     let answered = match deadline.moment() {
         Some(moment) => time::timeout_at(moment, later.answer()).await,
@@ -180,13 +186,14 @@ pub(crate) async fn conclude<R: Reply>(finished: Finished<R>, subject: &Subject<
         Ok(None) => R::failed(Error::new(
             ErrorKind::OutcomeUnknown,
             format!(
-                "{subject} was to be answered later, and was forgotten: its actor was deactivated, or dropped the responder"
+                "{subject} has a deferred reply whose responder was dropped, by the method or because the actor was deactivated: \
+                 read the state before you repeat the call"
             ),
         )),
         Err(time::Elapsed) => R::failed(Error::new(
             ErrorKind::OutcomeUnknown,
             format!(
-                "{subject} was to be answered later, and was not within the time limit: read before you repeat the call"
+                "{subject} has a deferred reply that was not given within the time limit: read the state before you repeat the call"
             ),
         )),
     }
@@ -205,7 +212,7 @@ pub(crate) fn may_nest() -> bool {
     NESTED.get() < NESTED_MAX
 }
 
-/// Counts how deep calls are nested on this stack, also when they panic.
+/// Counts the nesting of polled calls on this stack, also through panics.
 pub(crate) struct Nested;
 
 impl Nested {
@@ -223,13 +230,13 @@ impl Drop for Nested {
     }
 }
 
-/// What a panic says.
+/// The message of a panic.
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
-/// Runs a future to its end and makes an error of a panic.
+/// Awaits a future, and turns a panic into an error.
 pub(crate) async fn catching<T>(what: &str, future: impl Future<Output = Result<T>>) -> Result<T> {
     let mut future = std::pin::pin!(future);
     std::future::poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(cx))) {

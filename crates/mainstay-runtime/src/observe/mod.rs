@@ -1,28 +1,28 @@
-//! What is counted, timed, reported and traced of actors, and what becomes of it.
+//! Metrics, slow-turn reports and traces of actors.
 //!
-//! A [`Ledger`](ledger::Ledger) has the counts of one actor type on this node. Turns add to it as they go, each thread at a
-//! place of its own, and whoever publishes it hands the differences to the recorder of the process: a call does not know
-//! a recorder. How long things take is measured only while there is one, and of so many calls per second that measuring
-//! them costs next to nothing; see [`MEASURED_MAX`](method::MEASURED_MAX).
+//! [`ActorCounters`](counters::ActorCounters) holds the counters of one actor type on this node. Turns add to them, each thread
+//! to its own stripe, and a periodic task publishes the differences to the recorder of the process: the path of a call never
+//! touches a recorder. Durations are measured only while there is a recorder, and for so few calls per second that measuring
+//! costs next to nothing; see [`MEASURED_MAX`](method_counters::MEASURED_MAX).
 //!
 //! | file | holds |
 //! |---|---|
-//! | `ledger`, `method`, `stripes` | the counts of an actor type, and of each of its methods |
-//! | `publish` | the way from there to the recorder |
-//! | `turn`, `slow` | a turn under way: its span, its time, and the warning if it takes long |
-//! | `request`, `waiting` | a call until it is answered, and while it waits in line |
-//! | `storage` | activations and commits |
+//! | `counters`, `method_counters`, `stripes` | the counters of an actor type, and of each of its methods |
+//! | `published_totals` | publishing the counters to the recorder |
+//! | `turn`, `slow_turn` | a turn under way: its duration, and the warning if it is slow |
+//! | `outstanding_request`, `mailbox_wait` | a call until its reply, and while it is in the mailbox |
+//! | `storage` | activations, loads and commits |
 //! | `trace` | the spans of calls |
-//! | `throttle` | warnings that come in floods |
+//! | `throttle` | rate limiting of warnings |
 
-pub(crate) mod ledger;
-pub(crate) mod method;
-pub(crate) mod publish;
-pub(crate) mod request;
-mod slow;
+pub(crate) mod counters;
+pub(crate) mod mailbox_wait;
+pub(crate) mod method_counters;
+pub(crate) mod outstanding_request;
+pub(crate) mod published_totals;
+mod slow_turn;
 pub(crate) mod storage;
 mod stripes;
 mod throttle;
 pub(crate) mod trace;
 pub(crate) mod turn;
-pub(crate) mod waiting;

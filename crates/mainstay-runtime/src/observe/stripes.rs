@@ -1,79 +1,79 @@
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-/// How many places belong to one thread alone.
+/// The number of stripes that belong to one thread each.
 const OWN_STRIPES: usize = 8;
 
-/// How many places the threads beyond are spread over.
+/// The number of stripes that all further threads share.
 const SHARED_STRIPES: usize = 8;
 
 const STRIPES: usize = OWN_STRIPES + SHARED_STRIPES;
 
-/// Which of the places are taken, a bit for each.
+/// A bit for each owned stripe that is taken.
 static TAKEN: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
-    static PLACE: Place = Place::choose();
-    /// The number of [`PLACE`], without a look at whether it is there.
+    static THREAD_STRIPE: ThreadStripe = ThreadStripe::choose();
+    /// The number of [`THREAD_STRIPE`], without the check for initialization.
     static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
 }
 
-/// Counts that threads add to at a place of their own, so that they do not wait for each other's caches.
+/// Striped counters: each thread adds to its own copy, so that threads do not contend for a cache line.
 #[derive(Debug, Default)]
-pub(crate) struct Stripes<S>([Apart<S>; STRIPES]);
+pub(crate) struct Stripes<S>([CachePadded<S>; STRIPES]);
 
-/// As far apart as processors fetch at a time.
+/// Padding to 128 bytes, because processors prefetch cache lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Apart<S>(S);
+struct CachePadded<S>(S);
 
 impl<S> Stripes<S> {
-    /// The place of this thread.
+    /// The stripe of the current thread.
     #[inline]
     pub(crate) fn own(&self) -> &S {
         &self.0[number()].0
     }
 
-    /// Adds one to a count at the place of this thread.
+    /// Increments a counter in the stripe of the current thread.
     #[inline]
     pub(crate) fn count(&self, of: impl FnOnce(&S) -> &AtomicU64) {
         let number = number();
         let count = of(&self.0[number].0);
         if number < OWN_STRIPES {
-            // Nobody else adds to it, and so there is no need to keep others out.
+            // This thread is the only writer of the stripe, so no atomic read-modify-write is needed.
             count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
         } else {
             count.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// All places.
+    /// All stripes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &S> {
-        self.0.iter().map(|Apart(stripe)| stripe)
+        self.0.iter().map(|CachePadded(stripe)| stripe)
     }
 }
 
 #[inline]
 fn number() -> usize {
-    // An array bound that the compiler knows.
+    // The comparison lets the compiler drop the bounds check of the array.
     let number = NUMBER.get();
     if number < STRIPES { number } else { choose() }
 }
 
 #[cold]
 fn choose() -> usize {
-    // A thread that is ending has given its place back, and shares.
-    let number = PLACE.try_with(|place| place.number).unwrap_or(OWN_STRIPES);
+    // A thread that is ending has released its stripe, and uses a shared one.
+    let number = THREAD_STRIPE.try_with(|stripe| stripe.number).unwrap_or(OWN_STRIPES);
     NUMBER.set(number);
     number
 }
 
-/// The place of a thread, until the thread ends.
-struct Place {
+/// The ownership of a stripe by a thread, until the thread ends.
+struct ThreadStripe {
     number: usize,
 }
 
-impl Place {
+impl ThreadStripe {
     fn choose() -> Self {
         let mut taken = TAKEN.load(Ordering::Relaxed);
         loop {
@@ -83,7 +83,7 @@ impl Place {
                 let number = OWN_STRIPES + NEXT.fetch_add(1, Ordering::Relaxed) % SHARED_STRIPES;
                 return Self { number };
             }
-            // What the thread before has counted there is seen by this one.
+            // Acquire: this thread must see the counts of the previous owner.
             match TAKEN.compare_exchange_weak(taken, taken | 1 << number, Ordering::Acquire, Ordering::Relaxed) {
                 Ok(_) => return Self { number },
                 Err(now) => taken = now,
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ThreadStripe {
     fn drop(&mut self) {
         NUMBER.set(OWN_STRIPES);
         if self.number < OWN_STRIPES {
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_count_is_lost_however_many_threads_come_and_go() {
+    fn no_count_is_lost_while_threads_come_and_go() {
         const THREADS: usize = 2 * STRIPES;
         const ROUNDS: usize = 20;
         const COUNTS: u64 = 1000;

@@ -2,37 +2,37 @@ use mainstay_core::ActorId;
 use mainstay_core::time::{self, Duration, Instant};
 use parking_lot::Mutex;
 
-/// How long nothing more is said of an actor after a warning.
+/// The time for which further warnings about an actor are suppressed.
 pub(crate) const QUIET_TIME: Duration = Duration::from_secs(10);
 
-/// How many actors may be warned about in that time. A disk that is full concerns all of them, and one warning says so.
+/// The bound on actors that are warned about in that time: a full disk concerns all actors, and a few warnings say so.
 const ACTORS_MAX: usize = 16;
 
-/// Lets warnings of one sort through, unless there are too many.
+/// The rate limit of one kind of warning.
 #[derive(Debug, Default)]
 pub(crate) struct Throttle {
-    inner: Mutex<Inner>,
+    state: Mutex<ThrottleState>,
 }
 
 #[derive(Debug, Default)]
-struct Inner {
-    /// Who was warned about, and when.
+struct ThrottleState {
+    /// The actors that were warned about, and when.
     recent: Vec<(ActorId, Instant)>,
-    unsaid: u64,
+    suppressed: u64,
 }
 
 impl Throttle {
-    /// Whether there is to be a warning: with how many were left out since the last.
+    /// Admits a warning, with the number of warnings that were suppressed since the last one; `None` to suppress it.
     pub(crate) fn admit(&self, actor: &ActorId) -> Option<u64> {
         let now = time::now();
-        let mut inner = self.inner.lock();
-        inner.recent.retain(|(_, said)| now.saturating_duration_since(*said) < QUIET_TIME);
-        if inner.recent.len() >= ACTORS_MAX || inner.recent.iter().any(|(known, _)| known == actor) {
-            inner.unsaid += 1;
+        let mut state = self.state.lock();
+        state.recent.retain(|(_, said)| now.saturating_duration_since(*said) < QUIET_TIME);
+        if state.recent.len() >= ACTORS_MAX || state.recent.iter().any(|(known, _)| known == actor) {
+            state.suppressed += 1;
             return None;
         }
-        inner.recent.push((actor.clone(), now));
-        Some(std::mem::take(&mut inner.unsaid))
+        state.recent.push((actor.clone(), now));
+        Some(std::mem::take(&mut state.suppressed))
     }
 }
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_flood_is_one_warning_and_the_next_one_tells_of_the_rest() {
+    async fn repeated_warnings_about_an_actor_are_suppressed_and_counted() {
         let throttle = Throttle::default();
         assert_eq!(throttle.admit(&1.into()), Some(0));
         for _ in 0..1000 {
@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn also_a_flood_of_many_actors() {
+    async fn warnings_about_many_actors_are_suppressed_and_counted() {
         let throttle = Throttle::default();
         let said = (0..10_000).filter(|actor| throttle.admit(&ActorId::from(*actor)).is_some()).count();
         assert_eq!(said, ACTORS_MAX);

@@ -1,19 +1,19 @@
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, Span};
 
-use crate::actor::site::Site;
+use crate::actor::actor_shared::ActorShared;
 use crate::call::arrival::Method;
 
-/// The span that a turn runs in, wherever it is polled.
+/// The tracing span of a turn, entered on whichever thread polls the turn.
 ///
-/// It is one of its own where spans of the target `mainstay::turn` are wanted at `DEBUG`, with that of the caller as its
-/// parent; and else that of the caller, so that what a method logs belongs to it even when others carry the call out.
-/// Without a subscriber it costs a look at one number.
+/// If the subscriber enables the target `mainstay::turn` at `DEBUG`, the turn has a span of its own, a child of the caller's.
+/// Otherwise the turn runs in the caller's span, so that the log lines of a method belong to the caller even when another task
+/// runs the turn. Without a subscriber the cost is one load of the level filter.
 #[derive(Debug, Default)]
 pub(crate) struct Trace(Option<Box<Span>>);
 
 impl Trace {
-    /// Of a turn that begins or arrives here, with the fields that `span` gives it.
+    /// The span of a turn that begins or a call that is made here, with the fields of `span`.
     #[inline]
     pub(crate) fn new(span: impl FnOnce() -> Span) -> Self {
         if LevelFilter::current() == LevelFilter::OFF {
@@ -28,12 +28,12 @@ impl Trace {
         Self((!span.is_disabled()).then(|| Box::new(span)))
     }
 
-    /// Of a turn of an actor.
-    pub(crate) fn of_actor(site: &Site, method: &'static Method) -> Self {
-        Self::new(|| actor_span(&site.hall.address.service, &site.id, method))
+    /// The span of an actor's turn.
+    pub(crate) fn of_actor(shared: &ActorShared, method: &'static Method) -> Self {
+        Self::new(|| actor_span(&shared.partition.address.service, &shared.id, method))
     }
 
-    /// True if there is nothing to run in.
+    /// True if there is no span to enter.
     #[inline]
     pub(crate) fn is_none(&self) -> bool {
         self.0.is_none()

@@ -2,25 +2,25 @@ use std::sync::Arc;
 
 use mainstay_core::time::{self, Coarse, Duration, Instant};
 
-use crate::actor::site::Site;
-use crate::call::arrival::{Method, Source};
-use crate::observe::slow::{Alarm, has_blocked};
+use crate::actor::actor_shared::ActorShared;
+use crate::call::arrival::{Method, TurnSource};
+use crate::observe::slow_turn::{SlowTurnTimer, has_blocked};
 
-pub(crate) static ACTIVATE: Method = Method::own("activate", Source::Call);
+pub(crate) static ACTIVATE: Method = Method::own("activate", TurnSource::Call);
 
-/// A turn under way, as it is counted, timed and reported. It has failed unless it is told otherwise.
+/// The measurement of a turn under way. The turn counts as failed unless [`succeed`](TurnWatch::succeed) is called.
 ///
-/// Whoever has it sees to it that it is [over](TurnWatch::over), in whatever way the turn ends.
+/// The owner must call [`over`](TurnWatch::over) in whatever way the turn ends.
 pub(crate) struct TurnWatch {
     method: &'static Method,
     is_measured: bool,
-    /// When the method began to run, by the machine's own clock, to know one that has blocked its thread; `None` while it
-    /// does not run.
+    /// The start of the method by the machine's coarse clock, to detect one that blocks its thread; `None` while it does not
+    /// run.
     running: Option<Coarse>,
-    /// The same by the clock of the node, if it is measured.
+    /// The start by the clock of the node, if the turn is measured.
     began: Option<Instant>,
-    /// Looks at one that waits.
-    alarm: Option<Box<Alarm>>,
+    /// Warns of a turn that waits for too long.
+    slow_timer: Option<Box<SlowTurnTimer>>,
     has_failed: bool,
     is_over: bool,
 }
@@ -28,26 +28,26 @@ pub(crate) struct TurnWatch {
 impl TurnWatch {
     /// Watches a turn that begins.
     pub(crate) fn begin(method: &'static Method, is_measured: bool) -> Self {
-        Self { method, is_measured, running: None, began: None, alarm: None, has_failed: true, is_over: false }
+        Self { method, is_measured, running: None, began: None, slow_timer: None, has_failed: true, is_over: false }
     }
 
-    /// Watches a turn that is not measured, and whose method has run since a moment.
+    /// Watches a turn that is not measured, and whose method began at `since`.
     pub(crate) fn running(method: &'static Method, since: Coarse) -> Self {
         Self { running: Some(since), ..Self::begin(method, false) }
     }
 
-    /// The turn has not failed.
+    /// Marks the turn as successful.
     #[inline]
     pub(crate) fn succeed(&mut self) {
         self.has_failed = false;
     }
 
-    /// The turn has failed after all.
+    /// Marks the turn as failed again.
     pub(crate) fn fail(&mut self) {
         self.has_failed = true;
     }
 
-    /// The method begins, or goes on.
+    /// Starts the clocks before the first poll of the method. Later calls do nothing.
     #[inline]
     pub(crate) fn start(&mut self) {
         if self.running.is_none() {
@@ -56,86 +56,86 @@ impl TurnWatch {
         }
     }
 
-    /// Sees to it that somebody looks at a turn that waits for too long.
+    /// Arms the slow-turn timer of a turn whose poll is pending.
     #[cold]
-    pub(crate) fn wait(&mut self, site: &Arc<Site>, cx: &mut std::task::Context<'_>) {
+    pub(crate) fn wait(&mut self, shared: &Arc<ActorShared>, cx: &mut std::task::Context<'_>) {
         let began = self.began;
-        let alarm = self
-            .alarm
-            .get_or_insert_with(|| Box::new(Alarm::new(began.unwrap_or_else(time::now), site.hall.settings.slow_turn)));
-        alarm.watch(cx, site, self.method);
+        let slow_timer = self.slow_timer.get_or_insert_with(|| {
+            Box::new(SlowTurnTimer::new(began.unwrap_or_else(time::now), shared.partition.settings.slow_turn))
+        });
+        slow_timer.watch(cx, shared, self.method);
     }
 
-    /// The method has ended, or was ended.
+    /// Stops the clocks when the method has returned or was dropped.
     #[inline]
-    pub(crate) fn ended(&mut self, site: &Arc<Site>) {
+    pub(crate) fn ended(&mut self, shared: &Arc<ActorShared>) {
         let Some(running) = self.running.take() else { return };
         let elapsed = running.elapsed();
-        if self.began.is_some() || self.alarm.is_some() || elapsed >= site.hall.settings.slow_turn {
-            self.report(site, elapsed);
+        if self.began.is_some() || self.slow_timer.is_some() || elapsed >= shared.partition.settings.slow_turn {
+            self.report(shared, elapsed);
         }
     }
 
-    /// Says how long a method has taken.
+    /// Records the duration of the method.
     #[cold]
-    fn report(&mut self, site: &Arc<Site>, elapsed: Duration) {
+    fn report(&mut self, shared: &Arc<ActorShared>, elapsed: Duration) {
         if let Some(began) = self.began {
             let took = time::now().saturating_duration_since(began);
-            site.hall.ledger.method(self.method).turn_took(took);
+            shared.partition.counters.method(self.method).turn_took(took);
         }
-        match self.alarm.take() {
-            Some(alarm) => {
-                let elapsed = time::now().saturating_duration_since(alarm.began()).max(elapsed);
-                alarm.end(site, self.method, elapsed);
+        match self.slow_timer.take() {
+            Some(slow_timer) => {
+                let elapsed = time::now().saturating_duration_since(slow_timer.began()).max(elapsed);
+                slow_timer.end(shared, self.method, elapsed);
             }
-            None if elapsed >= site.hall.settings.slow_turn => has_blocked(site, self.method, elapsed),
+            None if elapsed >= shared.partition.settings.slow_turn => has_blocked(shared, self.method, elapsed),
             None => {}
         }
     }
 
-    /// The same in other hands; these have none any more.
+    /// Moves the measurement out, leaving one that is over.
     pub(crate) fn hand_over(&mut self) -> Self {
         let empty = Self {
             method: self.method,
             is_measured: false,
             running: None,
             began: None,
-            alarm: None,
+            slow_timer: None,
             has_failed: false,
             is_over: true,
         };
         std::mem::replace(self, empty)
     }
 
-    /// The turn is over. Once is enough, and more do no harm.
+    /// Ends the measurement. Idempotent.
     #[inline]
-    pub(crate) fn over(&mut self, site: &Arc<Site>) {
+    pub(crate) fn over(&mut self, shared: &Arc<ActorShared>) {
         if std::mem::replace(&mut self.is_over, true) {
             return;
         }
-        self.ended(site);
+        self.ended(shared);
         if self.has_failed {
-            site.hall.ledger.method(self.method).failed();
+            shared.partition.counters.method(self.method).failed();
         }
     }
 }
 
-/// The turn in which an actor is made.
+/// The measurement of an activation, which ends when this is dropped.
 pub(crate) struct ActivationWatch<'s> {
-    site: &'s Arc<Site>,
+    shared: &'s Arc<ActorShared>,
     pub(crate) watch: TurnWatch,
 }
 
 impl<'s> ActivationWatch<'s> {
-    pub(crate) fn begin(site: &'s Arc<Site>) -> Self {
-        let ledger = &site.hall.ledger;
-        ledger.method(&ACTIVATE).invoked();
-        Self { site, watch: TurnWatch::begin(&ACTIVATE, ledger.arrival(&ACTIVATE).is_some()) }
+    pub(crate) fn begin(shared: &'s Arc<ActorShared>) -> Self {
+        let counters = &shared.partition.counters;
+        counters.method(&ACTIVATE).invoked();
+        Self { shared, watch: TurnWatch::begin(&ACTIVATE, counters.arrival(&ACTIVATE).is_some()) }
     }
 }
 
 impl Drop for ActivationWatch<'_> {
     fn drop(&mut self) {
-        self.watch.over(self.site);
+        self.watch.over(self.shared);
     }
 }

@@ -9,103 +9,106 @@ use mainstay_state::{Closing, Partition, StateManager, StateOptions};
 
 use crate::actor::activation::ActorOptions;
 use crate::actor::event::audience::Audience;
-use crate::actor::population::Population;
+use crate::actor::memory_budget::MemoryBudget;
 use crate::actor::settings::ActorSettings;
 use crate::call::transactions::TransactionTurns;
 use crate::call::turn::catching;
 use crate::interfaces::Interfaces;
-use crate::observe::ledger::Ledger;
+use crate::observe::counters::ActorCounters;
 use crate::router::{Address, Services};
 use crate::service::context::{Cancellation, ServiceContext};
 use crate::service::definition::Service;
-use crate::service::opening::Opening;
+use crate::service::host::ServiceHost;
+use crate::service::opening::ServiceOpening;
 use crate::service::run::keep_running;
-use crate::service::served::Served;
-use crate::slot::{Opened, Tenant};
+use crate::slot::{OpenPartition, PartitionObjects};
 
-/// How long `run` and the calls under way may take to end when a partition is closed; then they are dropped where they
-/// stand. Whatever they commit is refused by then, unless the node stops in order.
+/// The grace period of `run` and of the calls under way when a partition is closed; then their tasks are dropped. Unless
+/// the node stops gracefully, their commits are already refused during that time.
 pub(crate) const CLOSE_GRACE: Duration = Duration::from_secs(5);
 
-/// A partition's object while the partition is primary here, in one epoch.
+/// The object of a service's partition while this node is primary, in one epoch.
 pub(crate) struct ServiceActivation {
     address: Arc<Address>,
-    opened: Arc<Opened>,
+    opened: Arc<OpenPartition>,
     run: Option<JoinHandle<()>>,
     cancellation: Cancellation,
-    tasks: Tasks,
-    /// No more of the state, which goes with the object.
+    tasks: ScopeGuard,
+    /// The way to close the state. Not a handle to the state itself, which is dropped with the object.
     closing: Closing,
 }
 
-/// What runs for an object. It ends with the activation, also with one that is dropped where it stands.
-pub(crate) struct Tasks(pub(crate) Scope);
+/// The task scope of an activation, which is stopped when the guard is dropped.
+pub(crate) struct ScopeGuard(pub(crate) Scope);
 
-impl Drop for Tasks {
+impl Drop for ScopeGuard {
     fn drop(&mut self) {
         self.0.stop();
     }
 }
 
-/// What is in a partition while the partition is primary here, in one epoch.
+/// The open objects of a partition while this node is primary, in one epoch.
 pub(crate) trait Activation: Send + Sync {
-    /// What calls see of it.
-    fn opened(&self) -> Arc<Opened>;
+    /// The part that calls see.
+    fn opened(&self) -> Arc<OpenPartition>;
 
-    /// Waits until its state has closed by itself, because nobody knows whether a commit has happened: then it has to be opened
-    /// again, also where the partition goes on as the primary in the same epoch.
+    /// Waits until the state closes itself, which it does after a commit with an unknown outcome. The partition then has to be
+    /// reopened, even if this node stays primary in the same epoch.
     fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
-    /// Ends it. To be called when no call can find it any more.
+    /// Closes the objects. To be called after the slot was emptied, so that no call can reach them.
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
-/// Makes what is in a partition.
-pub(crate) type Open = fn(Place) -> Pin<Box<dyn Future<Output = Result<Box<dyn Activation>>> + Send>>;
+/// Opens the objects of a partition.
+pub(crate) type OpenFn = fn(PartitionContext) -> Pin<Box<dyn Future<Output = Result<Box<dyn Activation>>> + Send>>;
 
-/// Where something is activated.
-pub(crate) struct Place {
+/// The inputs of an activation: the partition, its role, and the dependencies of its objects.
+pub(crate) struct PartitionContext {
     pub(crate) address: Arc<Address>,
     pub(crate) partition: Partition,
     pub(crate) epoch: Epoch,
     pub(crate) services: Services,
-    /// How it is run, if it consists of actors.
+    /// Runtime options of actors.
     pub(crate) options: ActorOptions,
-    /// Their settings.
+    /// Settings of actors.
     pub(crate) settings: ActorSettings,
-    /// How its collections are kept, if it is a service.
+    /// Options of a service's collections.
     pub(crate) state: StateOptions,
-    /// All of them on this node, if it consists of actors.
-    pub(crate) population: Arc<Population>,
-    /// Who listens to what actors publish there.
+    /// The memory budget of the type's actors on this node.
+    pub(crate) memory_budget: Arc<MemoryBudget>,
+    /// The event subscriptions to the partition's actors.
     pub(crate) audience: Arc<Audience>,
-    /// What is counted of it, if it consists of actors.
-    pub(crate) ledger: Arc<Ledger>,
+    /// The metrics of the type's actors on this node.
+    pub(crate) counters: Arc<ActorCounters>,
 }
 
 impl ServiceActivation {
-    /// Opens the state and makes the object from it.
-    pub(crate) async fn open<T: Service>(place: Place) -> Result<Box<dyn Activation>> {
-        let Place { address, partition, epoch, services, options, state, .. } = place;
+    /// Opens the state and constructs the object from it.
+    pub(crate) async fn open<T: Service>(partition_context: PartitionContext) -> Result<Box<dyn Activation>> {
+        let PartitionContext { address, partition, epoch, services, options, state, .. } = partition_context;
         let (context, cancellation) = ServiceContext::new(address.clone(), partition.level(), epoch, services);
         let scope = Scope::new();
-        let tasks = Tasks(scope.clone());
+        let tasks = ScopeGuard(scope.clone());
         let make = make::<T>(&address, &partition, state, &options, &context);
         let (object, closing) = scope.enter(catching("opening", make)).await?;
         if partition.check()? != epoch {
             closing.close().await;
-            return Err(Error::new(ErrorKind::Retry, "the partition changed hands while it was opened"));
+            return Err(Error::new(
+                ErrorKind::Retry,
+                "the primary of the partition changed while it was opened: retry",
+            ));
         }
-        let served = Arc::new(Served::new(object));
+        let served = Arc::new(ServiceHost::new(object));
         let run = T::RUNS.then(|| scope.spawn(keep_running(served.clone(), context)));
-        let tenant = Tenant::Service(Interfaces::<Served<T>>::of_service().objects(&served));
-        let opened = Arc::new(Opened { tenant, scope });
+        let objects = PartitionObjects::Service(Interfaces::<ServiceHost<T>>::of_service().objects(&served));
+        let opened = Arc::new(OpenPartition { objects, scope });
         Ok(Box::new(Self { address, opened, run, cancellation, tasks, closing }))
     }
 }
 
 impl Activation for ServiceActivation {
-    fn opened(&self) -> Arc<Opened> {
+    fn opened(&self) -> Arc<OpenPartition> {
         self.opened.clone()
     }
 
@@ -118,7 +121,7 @@ impl Activation for ServiceActivation {
         Box::pin(async move {
             let Self { address, opened, run, cancellation, tasks, closing } = *self;
             cancellation.cancel();
-            // The slot has let go of it, and so the last one to hold the object is whoever still runs.
+            // The slot is empty by now: after this, only calls under way hold the object.
             drop(opened);
             let all_ended = time::timeout(CLOSE_GRACE, tasks.0.ended()).await.is_ok();
             if !all_ended {
@@ -128,11 +131,11 @@ impl Activation for ServiceActivation {
                     partition = %address.partition,
                     run_goes_on,
                     grace_ms = CLOSE_GRACE.as_millis() as u64,
-                    "run or calls have not ended within the grace period and are dropped: end run when its context is cancelled"
+                    "run or calls did not end within the grace period and are dropped: return from run when its context is cancelled"
                 );
             }
-            // Whoever has kept a handle of it is not in the way of the next opening, and nothing is on its way any more by then:
-            // that is known soon, unless somebody has begun a commit and does not wait for it.
+            // Closing invalidates handles that leaked, and waits for the commits under way, so that the next opening sees their
+            // outcome. That is quick, unless a task has started a commit and does not await it: hence the time limit.
             _ = time::timeout(CLOSE_GRACE, closing.close()).await;
             tasks.0.stop();
             tasks.0.ended().await;
@@ -152,14 +155,14 @@ async fn make<T: Service>(
     let made = async {
         let before: Vec<_> = state.collections()?.into_iter().map(|info| info.name).collect();
         let mut transaction = state.begin();
-        let object = T::open(&mut Opening { state: &state, transaction: &mut transaction, context }).await?;
+        let object = T::open(&mut ServiceOpening { state: &state, transaction: &mut transaction, context }).await?;
         transaction.commit().await?;
-        // From here on: what opens a partition is no commit of the application.
+        // Injected faults apply from here on: the commit that opens a partition is not one of the application.
         if let Some(faults) = &options.faults {
             state.use_faults(faults.clone());
         }
         if address.index == 0 {
-            // All partitions have the same collections, and one warning is enough.
+            // All partitions have the same collections, so one warning is enough.
             warn_of_strays::<T>(&before);
         }
         Ok(object)
@@ -167,15 +170,15 @@ async fn make<T: Service>(
     match made.await {
         Ok(object) => Ok((object, state.closing())),
         Err(error) => {
-            // Whoever has kept a handle of it is not in the way of the next try.
+            // A handle that leaked must not block the next attempt.
             state.close().await;
             Err(error)
         }
     }
 }
 
-/// Warns of a collection that was stored and that no field has, if there was none for a field: then one was renamed, and starts
-/// empty. One without a field is no mistake by itself, because a service may open collections by name.
+/// Warns of a stored collection without a field, if there is also a field without a stored collection: the field was probably
+/// renamed, and starts empty. A collection without a field alone is fine, because a service may open collections by name.
 fn warn_of_strays<T: Service>(before: &[String]) {
     let is_new = |field: &&str| !before.iter().any(|name| name == field);
     if !T::COLLECTIONS.iter().any(is_new) {
@@ -186,8 +189,8 @@ fn warn_of_strays<T: Service>(before: &[String]) {
         tracing::warn!(
             service,
             collection = name,
-            "{service} has a collection stored as {name:?} and no field of that name: it is kept, and not read. If the field was \
-             renamed, write `#[service(name = {name:?})]` on it"
+            "{service} has a collection stored as {name:?} and no field of that name: the collection is kept, and not read. If the \
+             field was renamed, write `#[service(name = {name:?})]` on it"
         );
     }
 }

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use crate::call::proxy::{Proxy, SharedInterface};
 use crate::router::{Address, Services};
 
-/// What a service's object can know of where it is, and how it reaches others. Cheap to clone.
+/// The context of a service's object: its partition, and proxies to other objects. Cheap to clone.
 #[derive(Clone)]
 pub struct ServiceContext {
     address: Arc<Address>,
@@ -25,7 +25,7 @@ impl fmt::Debug for ServiceContext {
 }
 
 impl ServiceContext {
-    /// A context, and what cancels it.
+    /// A context, and the handle that cancels it.
     pub(crate) fn new(address: Arc<Address>, level: Level, epoch: Epoch, services: Services) -> (Self, Cancellation) {
         let (cancel, cancelled) = watch::channel(false);
         (Self { address, level, epoch, services, cancelled }, Cancellation { cancel })
@@ -41,30 +41,30 @@ impl ServiceContext {
         self.address.partition
     }
 
-    /// What the partition is responsible for.
+    /// The keys that belong to the partition.
     pub fn share(&self) -> &Share {
         &self.address.share
     }
 
-    /// How the partition's state is kept.
+    /// The level of the partition's state.
     pub fn level(&self) -> Level {
         self.level
     }
 
-    /// The fencing token of this primary. Hand it to whatever is outside, which can then refuse an older one.
+    /// The fencing token of this primary. Send it to external systems, so that they can refuse an older primary.
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// What the node was given of a type, by `Node::builder().provide(..)`.
+    /// The dependency of a type that the node provides, by `Node::builder().provide(..)`.
     ///
     /// # Errors
-    /// `Invalid` if nobody provided it.
+    /// `Invalid` if the node does not provide it.
     pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
         self.services.provided()
     }
 
-    /// The way to all services, to be kept where this is not at hand.
+    /// The entry to all services, for code that outlives or does not see this context.
     pub fn services(&self) -> &Services {
         &self.services
     }
@@ -117,10 +117,10 @@ impl ServiceContext {
         self.services.worker_named(name)
     }
 
-    /// Waits until the partition is not primary here any more, or the node stops. Whoever runs is to end then: it is
+    /// Waits until this node is no longer primary, or stops. `run` and calls under way must return then: they are
     /// dropped after a grace period.
     pub async fn cancelled(&self) {
-        // An error means that the object is gone, which is the same.
+        // An error means that the activation was dropped, which cancels as well.
         let _ = self.cancelled.clone().wait_for(|cancelled| *cancelled).await;
     }
 
@@ -130,14 +130,14 @@ impl ServiceContext {
     }
 }
 
-/// So that `CounterRef::of(&ctx, id)` makes a proxy.
+/// Lets `CounterRef::of(&ctx, id)` make a proxy.
 impl AsRef<Services> for ServiceContext {
     fn as_ref(&self) -> &Services {
         self.services()
     }
 }
 
-/// Cancels a context, also when it is dropped.
+/// Cancels a context, explicitly or when dropped.
 pub(crate) struct Cancellation {
     cancel: watch::Sender<bool>,
 }

@@ -5,10 +5,10 @@ use mainstay_core::{Error, Level, Result};
 
 use crate::interfaces::Interfaces;
 use crate::service::context::ServiceContext;
-use crate::service::opening::Opening;
-use crate::service::served::Served;
+use crate::service::host::ServiceHost;
+use crate::service::opening::ServiceOpening;
 
-/// The longest name of a service.
+/// The maximum length of a service's name.
 pub const SERVICE_NAME_BYTES_MAX: usize = 256;
 
 /// A stateful service: one object per partition, alive where the partition is primary. Implemented by
@@ -19,45 +19,45 @@ pub const SERVICE_NAME_BYTES_MAX: usize = 256;
     note = "add `#[derive(Service)]` to `{Self}`"
 )]
 pub trait Service: Send + Sync + Sized + 'static {
-    /// Its name, by which it is recorded with its data.
+    /// The name under which the service's data is stored.
     const NAME: &'static str;
 
-    /// How the state of its partitions is kept.
+    /// The level of its partitions.
     const LEVEL: Level;
 
-    /// True if [`execute`](Service::execute) is to be called.
+    /// True if [`execute`](Service::execute) has to be called.
     const RUNS: bool = false;
 
-    /// The names of the collections that are fields of it.
+    /// The names of the collections that are fields.
     const COLLECTIONS: &'static [&'static str] = &[];
 
-    /// How it is cut into partitions.
+    /// Its partitions.
     fn partitioning() -> Partitioning;
 
-    /// Lists the interfaces that it can be called by.
-    fn interfaces(interfaces: &mut Interfaces<Served<Self>>);
+    /// Lists the interfaces that callers can use.
+    fn interfaces(interfaces: &mut Interfaces<ServiceHost<Self>>);
 
-    /// Makes the object of a partition that has become primary here.
+    /// Constructs the object of a partition when this node has become its primary.
     ///
     /// # Errors
-    /// Whatever keeps a collection from being opened.
-    fn open(opening: &mut Opening<'_>) -> impl Future<Output = Result<Self>> + Send;
+    /// The error of a collection that cannot be opened.
+    fn open(opening: &mut ServiceOpening<'_>) -> impl Future<Output = Result<Self>> + Send;
 
-    /// What the partition does by itself while it is primary here.
+    /// The background work of the partition while this node is primary.
     ///
     /// # Errors
-    /// An error is reported, and `execute` is called again after a while.
+    /// An error is logged, and `execute` is called again after a backoff.
     fn execute(&self, context: ServiceContext) -> impl Future<Output = Result<()>> + Send {
         drop(context);
         async { Ok(()) }
     }
 }
 
-/// Refuses names that cannot be recorded.
+/// Refuses names that cannot be stored.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > SERVICE_NAME_BYTES_MAX {
         return Err(Error::invalid(format!(
-            "service name {name:?} has {} bytes: a name has 1 to {SERVICE_NAME_BYTES_MAX}",
+            "service name {name:?} has {} bytes: use a name of 1 to SERVICE_NAME_BYTES_MAX = {SERVICE_NAME_BYTES_MAX}",
             name.len()
         )));
     }

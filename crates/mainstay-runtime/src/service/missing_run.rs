@@ -1,4 +1,4 @@
-//! What a service reads whose attribute says `run` and that has none. Used by `#[derive(Service)]` alone.
+//! The compile error for a service whose attribute says `run` and that has no such method. Used by `#[derive(Service)]` alone.
 
 use std::future::Future;
 
@@ -6,9 +6,9 @@ use mainstay_core::Result;
 
 use crate::service::context::ServiceContext;
 
-/// Stands in for a `run` that is missing: a method of the type itself goes before it.
+/// A fallback for a missing `run`: an inherent method of the type takes precedence over it.
 pub trait WithoutRun {
-    /// Not what a service runs.
+    /// Returns a type that [`checked_run`] refuses.
     fn run(&self, context: ServiceContext) -> NoRun;
 }
 
@@ -19,11 +19,11 @@ impl<T> WithoutRun for T {
     }
 }
 
-/// What is there instead of a run.
+/// The return type of the fallback, which is not a future.
 #[derive(Debug)]
 pub struct NoRun(());
 
-/// What `run` returns.
+/// The return type of `run`.
 #[diagnostic::on_unimplemented(
     message = "the attribute of the service says `run`, and there is no method that fits",
     label = "write `async fn run(&self, ctx: ServiceContext) -> Result<()>`, or remove this",
@@ -34,7 +34,7 @@ pub trait RunFuture: Future<Output = Result<()>> + Send {}
 #[diagnostic::do_not_recommend]
 impl<F: Future<Output = Result<()>> + Send> RunFuture for F {}
 
-/// Runs what `run` returned, if it is what it should be.
+/// Awaits the future that `run` returned; other return types are a compile error.
 ///
 /// # Errors
 /// Those of `run`.

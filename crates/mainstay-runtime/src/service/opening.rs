@@ -4,18 +4,18 @@ use mainstay_state::{Collection, StateManager, Transaction};
 use crate::provisions::Provided;
 use crate::service::context::ServiceContext;
 
-/// What a service's object is made from, in the transaction that creates its collections.
-pub struct Opening<'t> {
+/// The inputs of a service's constructor, within the transaction that creates its collections.
+pub struct ServiceOpening<'t> {
     pub(crate) state: &'t StateManager,
     pub(crate) transaction: &'t mut Transaction,
     pub(crate) context: &'t ServiceContext,
 }
 
-impl Opening<'_> {
-    /// Opens a collection, creating it if it is not there.
+impl ServiceOpening<'_> {
+    /// Opens a collection, creating it if it does not exist.
     ///
     /// # Errors
-    /// `Conflict` if a collection of that name and another type is there, `Invalid` for a name that cannot be one.
+    /// `Conflict` if a collection of that name and another type exists, `Invalid` for a name that is not allowed.
     pub async fn collection<C: Collection>(&mut self, name: &str) -> Result<C> {
         C::open(self.state, self.transaction, name).await
     }
@@ -25,26 +25,26 @@ impl Opening<'_> {
         self.state.clone()
     }
 
-    /// What the object can know of where it is.
+    /// The context of the object.
     pub fn context(&self) -> ServiceContext {
         self.context.clone()
     }
 
-    /// The value of a field that is not kept.
+    /// The initial value of a field that is not stored.
     pub fn plain<T: PlainField + AnyThread>(&self) -> T {
         T::initial()
     }
 
-    /// A field with what the node was given.
+    /// A dependency that the node provides.
     ///
     /// # Errors
-    /// `Invalid` if nobody provided it.
+    /// `Invalid` if the node does not provide it.
     pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Provided<T>> {
         self.context.provided().map(Provided::new)
     }
 }
 
-/// A field that is not kept: it starts as its default, and lives as long as the object.
+/// A field that is not stored: it starts as its default, and lives as long as the object.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a plain field, because it has no default",
     label = "this is not `Default`",
@@ -64,7 +64,7 @@ impl<T: Default> PlainField for T {
     }
 }
 
-/// What can be in an object whose calls run on any thread.
+/// A type that can be a field of an object whose calls run on any thread.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of an actor or a service, because their calls run on any thread",
     label = "this belongs to one thread",

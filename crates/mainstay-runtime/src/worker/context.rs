@@ -7,7 +7,7 @@ use mainstay_core::{ActorId, Result};
 use crate::call::proxy::{Proxy, SharedInterface};
 use crate::router::Services;
 
-/// How a worker reaches others. Cheap to clone.
+/// The context of a worker, with proxies to other objects. Cheap to clone.
 #[derive(Clone)]
 pub struct WorkerContext {
     name: &'static str,
@@ -30,15 +30,15 @@ impl WorkerContext {
         self.name
     }
 
-    /// What the node was given of a type, by `Node::builder().provide(..)`.
+    /// The dependency of a type that the node provides, by `Node::builder().provide(..)`.
     ///
     /// # Errors
-    /// `Invalid` if nobody provided it.
+    /// `Invalid` if the node does not provide it.
     pub fn provided<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
         self.services.provided()
     }
 
-    /// The way to all services, to be kept where this is not at hand.
+    /// The entry to all services, for code that outlives or does not see this context.
     pub fn services(&self) -> &Services {
         &self.services
     }
@@ -75,9 +75,8 @@ impl WorkerContext {
         self.services.service_named(name, key)
     }
 
-    /// A proxy to the one worker that implements the interface. A worker that calls its own kind takes a second instance
-    /// meanwhile, as far as `max` of its pool goes: where all places are held by calls that wait for each other, the next one is
-    /// refused with `Conflict`.
+    /// A proxy to the one worker that implements the interface. A worker that calls its own type holds one instance and needs a
+    /// second one: if all `max` instances are held by calls that wait for each other, the next call is refused with `Conflict`.
     ///
     /// # Errors
     /// As [`Services::worker`].
@@ -94,7 +93,7 @@ impl WorkerContext {
     }
 }
 
-/// So that `CounterRef::of(&ctx, id)` makes a proxy.
+/// Lets `CounterRef::of(&ctx, id)` make a proxy.
 impl AsRef<Services> for WorkerContext {
     fn as_ref(&self) -> &Services {
         self.services()

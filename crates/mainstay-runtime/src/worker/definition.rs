@@ -1,9 +1,9 @@
 use crate::interfaces::Interfaces;
-use crate::opened::OpenWorker;
-use crate::worker::host::WorkerPool;
+use crate::open_field::OpenWorker;
 use crate::worker::options::PoolOptions;
+use crate::worker::worker_pool::WorkerPool;
 
-/// A stateless worker: as many instances as there is work for, each with one call at a time. Implemented by
+/// A stateless worker: a pool of instances that grows with the load, each serving one call at a time. Implemented by
 /// `#[derive(Worker)]`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a worker",
@@ -11,15 +11,15 @@ use crate::worker::options::PoolOptions;
     note = "add `#[derive(Worker)]` to `{Self}`"
 )]
 pub trait Worker: Send + Sync + Sized + 'static {
-    /// Its name, by which it can be called where several implement one interface.
+    /// The name, by which callers choose among several workers that implement one interface.
     const NAME: &'static str;
 
-    /// Between which bounds its pool grows and shrinks.
+    /// The bounds of its pool.
     fn options() -> PoolOptions;
 
-    /// Lists the interfaces that it can be called by.
+    /// Lists the interfaces that callers can use.
     fn interfaces(interfaces: &mut Interfaces<WorkerPool<Self>>);
 
-    /// How an instance is made. One that is made later is so by the first call that needs it, and not before.
+    /// The constructor of an instance. An async one runs in the first call that needs the instance, and not before.
     const OPEN: OpenWorker<Self>;
 }

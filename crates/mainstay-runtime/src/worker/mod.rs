@@ -1,17 +1,18 @@
-//! Worker pools: stateless instances without identity, local to whoever calls them.
+//! Worker pools: stateless instances without identity, in the process of their callers.
 //!
-//! The path of a call: its [`Desk`] leads to the [`WorkerPool`] → the [`Pool`](pool::Pool) gives the call a
-//! [`Place`](place::Place), at once or after those who came before → the place's instance works for this call alone → the
-//! place goes to the next call, or its instance rests until it is dropped for being idle.
+//! The path of a call: its [`WorkerHandle`](handle::WorkerHandle) leads to the [`WorkerPool`](worker_pool::WorkerPool) → the
+//! [`InstancePool`](instance_pool::InstancePool) gives the call a [`WorkerLease`](lease::WorkerLease), at once or after the calls
+//! that were queued before → the leased instance serves this call alone → the lease goes to the next queued call, or the instance
+//! is idle until the next call or until it expires.
 
 pub(crate) mod context;
 pub(crate) mod definition;
 pub(crate) mod opening;
 pub(crate) mod options;
 
-pub(crate) mod desk;
-pub(crate) mod host;
-pub(crate) mod roster;
+pub(crate) mod handle;
+pub(crate) mod registry;
+pub(crate) mod worker_pool;
 
-mod place;
-mod pool;
+mod instance_pool;
+mod lease;

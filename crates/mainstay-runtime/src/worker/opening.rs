@@ -1,23 +1,23 @@
 use crate::service::opening::PlainField;
 use crate::worker::context::WorkerContext;
 
-/// What an instance of a worker is made from.
+/// The inputs of a worker's constructor.
 pub struct WorkerOpening<'c> {
     context: &'c WorkerContext,
 }
 
 impl<'c> WorkerOpening<'c> {
-    /// From the context of its pool.
+    /// The inputs, from the context of the pool.
     pub fn of(context: &'c WorkerContext) -> Self {
         Self { context }
     }
 
-    /// How the instance reaches others.
+    /// The context of the instance, with proxies to other objects.
     pub fn context(&self) -> WorkerContext {
         self.context.clone()
     }
 
-    /// The value of any other field.
+    /// The initial value of any other field.
     pub fn plain<T: PlainField>(&self) -> T {
         T::initial()
     }

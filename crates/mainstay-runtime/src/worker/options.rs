@@ -1,29 +1,29 @@
 use mainstay_core::time::Duration;
 use mainstay_core::{Error, Result};
 
-/// How many instances a pool keeps unless told otherwise.
+/// The default of [`PoolOptions::min`].
 pub const WORKERS_MIN_DEFAULT: usize = 1;
 
-/// How many instances a pool grows to unless told otherwise. Not the number of processors: an instance is taken by a call
-/// that waits as well as by one that computes, and the same number everywhere lets a simulation replay on any machine.
+/// The default of [`PoolOptions::max`]. It is not the number of processors: a call that waits holds an instance as well as one
+/// that computes, and a constant lets a simulation replay on any machine.
 pub const WORKERS_MAX_DEFAULT: usize = 32;
 
-/// How many calls may wait for an instance unless told otherwise.
+/// The default of [`PoolOptions::waiting_max`].
 pub const WORKER_CALLS_WAITING_MAX_DEFAULT: usize = 1024;
 
-/// How long an instance above the minimum may be idle unless told otherwise.
+/// The default of [`PoolOptions::idle_time`].
 pub const WORKER_IDLE_TIME_DEFAULT: Duration = Duration::from_secs(60);
 
-/// Between which bounds a pool of workers grows and shrinks.
+/// The bounds of a worker pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolOptions {
-    /// How many instances there are from the start and stay; may be 0.
+    /// The number of instances that are created at the start and never dropped for being idle; may be 0.
     pub min: usize,
-    /// How many instances there are at most; at least 1.
+    /// The maximum number of instances; at least 1.
     pub max: usize,
-    /// How many calls may wait when all instances are at work; the next one is refused as `Overloaded`.
+    /// The maximum number of queued calls while all instances are leased; the next call is refused with `Overloaded`.
     pub waiting_max: usize,
-    /// How long an instance above `min` may be idle before it is dropped.
+    /// The time after which an idle instance above `min` is dropped.
     pub idle_time: Duration,
 }
 
@@ -39,11 +39,11 @@ impl Default for PoolOptions {
 }
 
 impl PoolOptions {
-    /// Refuses bounds that cannot be.
+    /// Refuses contradictory bounds.
     pub(super) fn check(&self, name: &str) -> Result<()> {
         let Self { min, max, .. } = *self;
         if max == 0 {
-            return Err(Error::invalid(format!("worker {name} has `max = 0` and could do nothing: set at least 1")));
+            return Err(Error::invalid(format!("worker {name} has `max = 0` and could serve no call: set at least 1")));
         }
         if min > max {
             return Err(Error::invalid(format!(

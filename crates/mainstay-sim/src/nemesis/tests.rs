@@ -10,7 +10,7 @@ async fn founded() -> Arc<Nemesis> {
     random::seed_thread(5);
     let scenario = Scenario { replicas: 3, ..Scenario::draw() };
     let cluster = Arc::new(Cluster::new(5, scenario, None, Trace::new(None)));
-    cluster.found().await.unwrap();
+    cluster.bootstrap().await.unwrap();
     let elected = async {
         while cluster.primary().is_none() {
             time::sleep(Duration::from_millis(10)).await;

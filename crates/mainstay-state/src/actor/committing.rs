@@ -5,13 +5,13 @@ use std::task::{Context, Poll, ready};
 use mainstay_core::task::Home;
 use mainstay_core::{Result, SequenceNumber};
 
-use crate::tenure::{Tenure, Underway};
+use crate::partition_session::{PartitionSession, Underway};
 
 /// A commit of an actor on its way. If nobody waits for it any more, what is known of the partition here is out of date, and
 /// the commit goes on by itself: the partition must not be opened again before it is known what became of it.
 pub(super) struct Committing<'s> {
     pub(super) home: &'s Home,
-    pub(super) tenure: &'s Tenure,
+    pub(super) session: &'s PartitionSession,
     pub(super) on_its_way: Option<OnItsWay>,
 }
 
@@ -28,7 +28,7 @@ impl Future for Committing<'_> {
         let Some(commit) = &mut self.on_its_way else { return Poll::Pending };
         let outcome = ready!(commit.outcome.as_mut().poll(cx));
         self.on_its_way = None;
-        Poll::Ready(outcome.inspect_err(|error| self.tenure.end_if_unknown(error)))
+        Poll::Ready(outcome.inspect_err(|error| self.session.end_if_unknown(error)))
     }
 }
 
@@ -36,7 +36,7 @@ impl Drop for Committing<'_> {
     fn drop(&mut self) {
         let Some(commit) = self.on_its_way.take() else { return };
         // First: whoever is told next that the commit was given up would read what it is about to replace.
-        self.tenure.end();
+        self.session.end();
         let OnItsWay { outcome, _underway } = commit;
         self.home.spawn(async move {
             let _underway = _underway;
@@ -48,24 +48,24 @@ impl Drop for Committing<'_> {
 
 /// What is to come to its end, or else closes what is known of the partition here.
 pub(super) struct Unfinished<'s> {
-    tenure: Option<&'s Tenure>,
+    session: Option<&'s PartitionSession>,
 }
 
 impl<'s> Unfinished<'s> {
-    pub(super) fn new(tenure: &'s Tenure) -> Self {
-        Self { tenure: Some(tenure) }
+    pub(super) fn new(session: &'s PartitionSession) -> Self {
+        Self { session: Some(session) }
     }
 
     /// It has come to its end.
     pub(super) fn disarm(mut self) {
-        self.tenure = None;
+        self.session = None;
     }
 }
 
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
-        if let Some(tenure) = self.tenure {
-            tenure.end();
+        if let Some(session) = self.session {
+            session.end();
         }
     }
 }

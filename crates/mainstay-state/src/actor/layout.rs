@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use mainstay_core::key::KEY_BYTES_MAX;
 use mainstay_core::time::WallTime;
-use mainstay_core::{ACTOR_ID_BYTES_MAX, ActorId, Error, ErrorKind, RESTORE, Result};
+use mainstay_core::{ACTOR_ID_BYTES_MAX, ActorId, Error, RESTORE, Result};
 use mainstay_replica::{KeyRange, Partition, Snapshot, prefix_successor};
 use smallvec::SmallVec;
 use uuid::Uuid;
@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::name::{
     EVENT_NAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, Kind, REMINDER_NAME_BYTES_MAX, STATE_NAME_BYTES_MAX,
 };
+use crate::formats::ACTOR_LAYOUT;
 
 /// The first byte of a key says what it is. Reliable collections have those below.
 const LAYOUT: u8 = 0x40;
@@ -29,9 +30,6 @@ pub(super) const LAYOUT_KEY: &[u8] = &[LAYOUT];
 
 /// What the keys of the marks start with that say whose deletion has left places behind.
 pub(super) const UNFINISHED_KEYS: &[u8] = &[UNFINISHED];
-
-/// How it is laid out now.
-pub(super) const LAYOUT_VERSION: u8 = 1;
 
 /// The first byte of an encoded id: its kind. In the order of [`ActorId`]'s variants.
 const NUMBER: u8 = 0x01;
@@ -271,16 +269,12 @@ pub(super) fn check_partition(partition: &Partition, snapshot: &Snapshot) -> Res
         )));
     }
     match snapshot.get(LAYOUT_KEY)?.as_deref() {
-        Some([LAYOUT_VERSION]) => Ok(false),
-        Some([version]) => Err(Error::new(
-            ErrorKind::UnknownVersion,
-            format!(
-                "the actors of partition {id} are stored in version {version}, this build reads {LAYOUT_VERSION}: use the \
-                 one that wrote them"
-            ),
-        )),
-        Some(_) => Err(Error::corrupt(format!(
-            "the record of how the actors of partition {id} are stored is damaged: {RESTORE}"
+        Some([version, ..]) => {
+            ACTOR_LAYOUT.check_of(*version, format_args!("the layout of the actors of partition {id}"))?;
+            Ok(false)
+        }
+        Some([]) => Err(Error::corrupt(format!(
+            "the record of how the actors of partition {id} are stored is empty: {RESTORE}"
         ))),
         None => match snapshot.scan(KeyRange::all(), mainstay_replica::Order::Ascending)?.next().transpose()? {
             None => Ok(true),

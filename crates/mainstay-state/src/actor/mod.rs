@@ -16,7 +16,6 @@ mod writes;
 mod deletion;
 
 mod answer;
-mod backoff;
 mod cron;
 mod payload;
 mod published;
@@ -28,12 +27,11 @@ mod name;
 mod record;
 
 pub use answer::{ANSWER_METHOD_BYTES_MAX, Answer};
-pub use backoff::{RETRY_PAUSE_FIRST, RETRY_PAUSE_MAX};
 pub use cron::{CRON_BYTES_MAX, CronSchedule};
 pub(crate) use layout::refuse_actors;
 pub use name::{EVENT_NAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, REMINDER_NAME_BYTES_MAX, STATE_NAME_BYTES_MAX};
 pub use published::Published;
-pub use reminder::{CatchUp, REMINDER_PAYLOAD_BYTES_MAX, Reminder, WhenDue};
+pub use reminder::{CatchUp, REMINDER_PAYLOAD_BYTES_MAX, RETRY_BACKOFF, Reminder, WhenDue};
 pub use schedule::{REMINDER_SPAN_MAX, Schedule};
 pub use store::ActorStore;
 pub use writes::ActorWrites;

@@ -1,13 +1,15 @@
 use bytes::Bytes;
 use mainstay_core::time::{Duration, WallTime};
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Backoff, Error, ErrorKind, Result};
 
 use super::Schedule;
-use super::backoff::retry_pause;
 use super::name::Kind;
 
 /// The most bytes of what a reminder hands to the actor that it wakes. What is larger belongs into the actor's state.
 pub const REMINDER_PAYLOAD_BYTES_MAX: usize = 64 << 10;
+
+/// The pauses before a reminder that has failed is tried again. It is never given up.
+pub const RETRY_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(5 * 60));
 
 /// Less than this is no clock that was set: times are told apart by a millisecond, and clocks are corrected by a few.
 const SET_BACK_NOISE: Duration = Duration::from_secs(1);
@@ -180,12 +182,12 @@ impl Reminder {
         Some(Self { due, planned, ..self.clone() })
     }
 
-    /// What becomes of it when it has failed: it is tried again after a pause that grows with each failure, between
-    /// [`RETRY_PAUSE_FIRST`](super::RETRY_PAUSE_FIRST) and [`RETRY_PAUSE_MAX`](super::RETRY_PAUSE_MAX), without end.
+    /// What becomes of it when it has failed: it is tried again after a pause that grows with each failure,
+    /// by [`RETRY_BACKOFF`](super::RETRY_BACKOFF), without end.
     #[must_use]
     pub fn after_failure(&self, now: WallTime) -> Self {
         let failures = self.failures.saturating_add(1);
-        let due = now.saturating_add(retry_pause(failures));
+        let due = now.saturating_add(RETRY_BACKOFF.pause(failures));
         Self { due, failures, ..self.clone() }
     }
 }

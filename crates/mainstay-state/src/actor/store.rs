@@ -1,5 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use mainstay_core::random;
@@ -16,7 +17,8 @@ use super::name::Kind;
 use super::record::{self, Owner};
 use super::writes::Change;
 use super::{ActorWrites, Answer, Published, Reminder};
-use crate::tenure::Tenure;
+use crate::formats::ACTOR_LAYOUT;
+use crate::partition_session::PartitionSession;
 
 /// What the actors of a service store in one partition. Cheap to clone.
 ///
@@ -47,9 +49,11 @@ pub struct ActorStore {
 struct Inner {
     partition: Partition,
     epoch: Epoch,
-    tenure: Arc<Tenure>,
+    session: Arc<PartitionSession>,
     /// Where a commit is waited for that was given up.
     home: Home,
+    /// It was told that records of a later program are passed over.
+    told_of_unknown: AtomicBool,
 }
 
 impl fmt::Debug for ActorStore {
@@ -70,11 +74,19 @@ impl ActorStore {
         let claim = partition.claim()?;
         if layout::check_partition(&partition, &partition.read()?)? {
             let mut batch = partition.batch();
-            batch.put(layout::LAYOUT_KEY, &[layout::LAYOUT_VERSION]).in_epoch(epoch);
+            batch.put(layout::LAYOUT_KEY, &[ACTOR_LAYOUT.written()]).in_epoch(epoch);
             partition.commit(batch).await?;
         }
-        let tenure = Tenure::new(claim, partition.level());
-        let store = Self { inner: Arc::new(Inner { partition, epoch, tenure, home: Home::current() }) };
+        let session = PartitionSession::new(claim, partition.level());
+        let store = Self {
+            inner: Arc::new(Inner {
+                partition,
+                epoch,
+                session,
+                home: Home::current(),
+                told_of_unknown: AtomicBool::new(false),
+            }),
+        };
         match store.finish_deletions().await {
             Err(error) if deletion::can_wait(&error) => {
                 let partition = store.partition().id();
@@ -93,14 +105,14 @@ impl ActorStore {
     /// Closes it: from now on all that reads or commits is refused with `NotPrimary`. Waits for the commits that are on their
     /// way.
     pub async fn close(&self) {
-        self.inner.tenure.end();
-        self.inner.tenure.vacated().await;
+        self.inner.session.end();
+        self.inner.session.vacated().await;
     }
 
     /// Waits until it is closed. It closes itself when the outcome of a commit is unknown: what is in memory of its actors may be
     /// wrong then, although the partition may go on as the primary. Open it again.
     pub async fn closed(&self) {
-        self.inner.tenure.ended().await;
+        self.inner.session.ended().await;
     }
 
     /// The partition that it is in.
@@ -349,8 +361,11 @@ impl ActorStore {
             .map(|entry| {
                 let (key, record) = entry?;
                 let id = layout::parse_known(&key)?;
-                record::check_known(&id, &record)?;
-                Ok(id)
+                match record::check_known(&id, &record) {
+                    // It is there, whatever a later program says of it.
+                    Err(error) if error.kind() != ErrorKind::UnknownVersion => Err(error),
+                    _ => Ok(id),
+                }
             })
             .collect()
     }
@@ -368,10 +383,10 @@ impl ActorStore {
     /// `NotPrimary`, `Overloaded`, `TooLarge`, `Corrupt`, `UnknownVersion`: nothing was changed. `OutcomeUnknown`: it may or
     /// may not have happened, and the partition has to be opened again.
     pub async fn commit(&self, writes: &ActorWrites) -> Result<SequenceNumber> {
-        let Inner { partition, tenure, .. } = &*self.inner;
-        let _underway = tenure.begin_commit().ok_or_else(|| Tenure::refusal(partition))?;
+        let Inner { partition, session, .. } = &*self.inner;
+        let _underway = session.begin_commit().ok_or_else(|| PartitionSession::refusal(partition))?;
         // It may take several steps, and may be given up between them as well.
-        let unfinished = Unfinished::new(tenure);
+        let unfinished = Unfinished::new(session);
         let outcome = self.commit_counted(writes).await;
         unfinished.disarm();
         outcome
@@ -398,21 +413,21 @@ impl ActorStore {
     /// Closes this if nobody knows what became of a commit, as [`commit`](Self::commit) does by itself: for who has an error
     /// in its place.
     pub fn end_if_unknown(&self, error: &Error) {
-        self.inner.tenure.end_if_unknown(error);
+        self.inner.session.end_if_unknown(error);
     }
 
     /// Commits a batch. If nobody knows what became of it, this is closed.
     pub(super) async fn send(&self, batch: Batch) -> Result<SequenceNumber> {
-        let Inner { partition, tenure, home, .. } = &*self.inner;
+        let Inner { partition, session, home, .. } = &*self.inner;
         if partition.level() == Level::None {
             // It happens at once, and so nobody can give it up on its way.
-            return partition.commit(batch).await.inspect_err(|error| tenure.end_if_unknown(error));
+            return partition.commit(batch).await.inspect_err(|error| session.end_if_unknown(error));
         }
         // Counted by itself, because it goes on where nobody waits for it any more.
-        let underway = tenure.begin_commit().ok_or_else(|| Tenure::refusal(partition))?;
+        let underway = session.begin_commit().ok_or_else(|| PartitionSession::refusal(partition))?;
         let committed = partition.clone();
         let outcome = Box::pin(async move { committed.commit(batch).await });
-        Committing { home, tenure, on_its_way: Some(OnItsWay { outcome, _underway: underway }) }.await
+        Committing { home, session, on_its_way: Some(OnItsWay { outcome, _underway: underway }) }.await
     }
 
     /// Adds to a batch what is set and removed by name, after what a deletion removes.
@@ -510,14 +525,28 @@ impl ActorStore {
             let (place, _) = place?;
             let place = layout::parse_place(kind, &place)?;
             let owner = Owner { kind, id: &place.id, name: place.name };
-            if let Some(record) = snapshot.get(&place.entry)?
-                && owner.time(&record)? == Some(place.at)
-            {
-                visit(owner, &record)?;
-                left -= 1;
+            let Some(record) = snapshot.get(&place.entry)? else { continue };
+            let visited = owner.time(&record).and_then(|at| match at == Some(place.at) {
+                true => visit(owner, &record).map(|()| true),
+                false => Ok(false),
+            });
+            match visited {
+                Ok(true) => left -= 1,
+                Ok(false) => {}
+                // It stays for the program that can read it, and is in nobody's way.
+                Err(error) if error.kind() == ErrorKind::UnknownVersion => self.pass_over(&error),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    /// Tells that a record of a later program is passed over: once, because it is looked at again and again.
+    fn pass_over(&self, error: &Error) {
+        if !self.inner.told_of_unknown.swap(true, Ordering::Relaxed) {
+            let partition = self.inner.partition.id();
+            tracing::warn!(%partition, %error, "a record is passed over, and so are others of its kind that are not told of");
+        }
     }
 
     /// The state as of now.
@@ -534,12 +563,12 @@ impl ActorStore {
 
     /// Whether this is still the primary, and was so without a break since this was opened.
     fn check(&self) -> Result<()> {
-        let Inner { partition, epoch, tenure, .. } = &*self.inner;
+        let Inner { partition, epoch, session, .. } = &*self.inner;
         if partition.check()? == *epoch {
-            return if tenure.is_over() { Err(Tenure::refusal(partition)) } else { Ok(()) };
+            return if session.is_over() { Err(PartitionSession::refusal(partition)) } else { Ok(()) };
         }
         Err(Error::new(
-            ErrorKind::NotPrimary { hint: partition.standing().primary },
+            ErrorKind::NotPrimary { hint: partition.role_state().primary },
             format!("partition {} has had another primary since its actors were opened: open it again", partition.id()),
         ))
     }

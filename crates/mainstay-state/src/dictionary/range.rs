@@ -1,10 +1,14 @@
+use std::future::{Future as _, poll_fn};
 use std::iter::Peekable;
 use std::marker::PhantomData;
 use std::ops::{Bound, RangeBounds};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::vec;
 
 use bytes::Bytes;
+use futures_util::Stream;
 use mainstay_core::time::WallTime;
 use mainstay_core::{Error, ErrorKind, Result, key};
 use mainstay_replica::{Key, KeyRange, Order, Scan};
@@ -214,16 +218,18 @@ struct Pace {
 }
 
 impl Pace {
-    async fn step(&mut self) {
-        self.entries += 1;
+    fn poll_step(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.entries == ENTRIES_AT_ONCE {
             self.entries = 0;
-            tokio::task::yield_now().await;
+            // Its first poll sees to it that the task is woken when others have run; there is no second.
+            return pin!(tokio::task::yield_now()).poll(cx);
         }
+        self.entries += 1;
+        Poll::Ready(())
     }
 }
 
-/// The keys and values of a [`Range`].
+/// The keys and values of a [`Range`]. It is a [`Stream`] too, which goes on after an entry that cannot be read.
 pub struct Entries<K, V> {
     merged: Merged,
     handle: Handle,
@@ -231,7 +237,10 @@ pub struct Entries<K, V> {
     types: PhantomData<fn() -> (K, V)>,
 }
 
-/// The keys of a [`Range`].
+/// What a stream of [`Entries`] gives.
+type Item<K, V> = Result<(K, Arc<V>)>;
+
+/// The keys of a [`Range`]. It is a [`Stream`] too, which goes on after a key that cannot be read.
 pub struct Keys<K> {
     merged: Merged,
     handle: Handle,
@@ -249,11 +258,7 @@ where
     /// # Errors
     /// A key or value that cannot be read is named; `Corrupt` if the stored bytes are damaged.
     pub async fn next(&mut self) -> Result<Option<(K, Arc<V>)>> {
-        self.pace.step().await;
-        let Some((key, raw)) = self.merged.next()? else { return Ok(None) };
-        let value = Entry::decode_value::<V>(&raw).map(Arc::new);
-        let value = value.map_err(|error| self.handle.explain(&key, error))?;
-        Ok(Some((decode_key(&self.handle, &key)?, value)))
+        poll_fn(|cx| self.poll(cx)).await.transpose()
     }
 
     /// All that is left.
@@ -267,6 +272,17 @@ where
         }
         Ok(all)
     }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Item<K, V>>> {
+        ready!(self.pace.poll_step(cx));
+        Poll::Ready(self.merged.next().transpose().map(|found| self.decode(&found?)))
+    }
+
+    fn decode(&self, (key, raw): &Found) -> Item<K, V> {
+        let value = Entry::decode_value::<V>(raw).map(Arc::new);
+        let value = value.map_err(|error| self.handle.explain(key, error))?;
+        Ok((decode_key(&self.handle, key)?, value))
+    }
 }
 
 impl<K: Serialize + DeserializeOwned> Keys<K> {
@@ -275,11 +291,7 @@ impl<K: Serialize + DeserializeOwned> Keys<K> {
     /// # Errors
     /// As [`Entries::next`].
     pub async fn next(&mut self) -> Result<Option<K>> {
-        self.pace.step().await;
-        match self.merged.next()? {
-            Some((key, _)) => decode_key(&self.handle, &key).map(Some),
-            None => Ok(None),
-        }
+        poll_fn(|cx| self.poll(cx)).await.transpose()
     }
 
     /// All that is left.
@@ -292,6 +304,31 @@ impl<K: Serialize + DeserializeOwned> Keys<K> {
             all.extend([key]);
         }
         Ok(all)
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<K>>> {
+        ready!(self.pace.poll_step(cx));
+        Poll::Ready(self.merged.next().transpose().map(|found| decode_key(&self.handle, &found?.0)))
+    }
+}
+
+impl<K, V> Stream for Entries<K, V>
+where
+    K: Serialize + DeserializeOwned,
+    V: Serialize + DeserializeOwned + Send + Sync + 'static,
+{
+    type Item = Result<(K, Arc<V>)>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll(cx)
+    }
+}
+
+impl<K: Serialize + DeserializeOwned> Stream for Keys<K> {
+    type Item = Result<K>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.get_mut().poll(cx)
     }
 }
 

@@ -1,7 +1,11 @@
+use std::future::poll_fn;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use futures_util::Stream;
 use mainstay_core::{Result, SequenceNumber};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -49,6 +53,9 @@ pub enum Change<K, V> {
 /// It reads the partition's log: nothing is missed between two calls of [`next`](Watch::next), however long that takes,
 /// and who was away goes on where it was with [`watch_after`](Dictionary::watch_after).
 ///
+/// It is a [`Stream`] too, which ends after the first error. What follows can be had from there on with
+/// [`next`](Watch::next), or by another watch after its [`position`](Watch::position).
+///
 /// ```
 /// # use mainstay_state::{Change, Dictionary, StateManager};
 /// # async fn run(state: StateManager) -> mainstay_core::Result<()> {
@@ -67,6 +74,8 @@ pub enum Change<K, V> {
 #[derive(Debug)]
 pub struct Watch<K, V> {
     changes: CollectionChanges,
+    /// The stream has ended with an error.
+    has_failed: bool,
     types: PhantomData<fn() -> (K, V)>,
 }
 
@@ -80,7 +89,7 @@ where
     /// # Errors
     /// `NotPrimary`; `NotFound` if the dictionary was dropped.
     pub async fn watch(&self) -> Result<Watch<K, V>> {
-        Ok(Watch { changes: CollectionChanges::new(&self.handle, None).await?, types: PhantomData })
+        Ok(Watch { changes: CollectionChanges::new(&self.handle, None).await?, has_failed: false, types: PhantomData })
     }
 
     /// Follows the changes that were committed after a place in the order: that of a commit, of a
@@ -91,7 +100,11 @@ where
     /// snapshot. Level none has no log, and remembers what is committed from the first watch of the partition on: before that
     /// only its last number can be given. `NotPrimary`; `NotFound` if the dictionary was dropped.
     pub async fn watch_after(&self, number: SequenceNumber) -> Result<Watch<K, V>> {
-        Ok(Watch { changes: CollectionChanges::new(&self.handle, Some(number)).await?, types: PhantomData })
+        Ok(Watch {
+            changes: CollectionChanges::new(&self.handle, Some(number)).await?,
+            has_failed: false,
+            types: PhantomData,
+        })
     }
 }
 
@@ -108,17 +121,37 @@ where
     /// gives the same answer. Watch with a type that can read it, or enumerate the dictionary and watch from the number of
     /// that [snapshot](crate::Transaction::snapshot_number).
     pub async fn next(&mut self) -> Result<Changed<K, V>> {
-        self.changes
-            .next(|handle, sequence_number, changes| {
-                let changes = changes.iter().map(|change| read(handle, change)).collect::<Result<_>>()?;
-                Ok(Changed { sequence_number, changes })
-            })
-            .await
+        poll_fn(|cx| self.poll(cx)).await
     }
 
     /// Where to go on after what was delivered: the number to give to [`watch_after`](Dictionary::watch_after) another time.
     pub fn position(&self) -> SequenceNumber {
         self.changes.position()
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Changed<K, V>>> {
+        self.changes.poll_next(cx, |handle, sequence_number, changes| {
+            let changes = changes.iter().map(|change| read(handle, change)).collect::<Result<_>>()?;
+            Ok(Changed { sequence_number, changes })
+        })
+    }
+}
+
+impl<K, V> Stream for Watch<K, V>
+where
+    K: Serialize + DeserializeOwned,
+    V: Serialize + DeserializeOwned + Send + Sync + 'static,
+{
+    type Item = Result<Changed<K, V>>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let watch = self.get_mut();
+        if watch.has_failed {
+            return Poll::Ready(None);
+        }
+        let next = ready!(watch.poll(cx));
+        watch.has_failed = next.is_err();
+        Poll::Ready(Some(next))
     }
 }
 

@@ -129,14 +129,14 @@ impl<'a> Wait<'a> {
 
     async fn signalled(&self) -> Result<()> {
         let Handle { shared, known } = self.queue;
-        let mut standing = shared.partition.watch();
+        let mut role_state = shared.partition.watch();
         loop {
             let signal = tokio::select! {
                 biased;
                 signal = std::future::poll_fn(|context| known.line.poll(self.ask, self.ticket, context)) => signal,
                 // Items may have come of which nobody could tell, or none will ever come again.
-                Ok(()) = standing.changed() => Signal::Called,
-                () = shared.tenure.ended() => Signal::Called,
+                Ok(()) = role_state.changed() => Signal::Called,
+                () = shared.session.ended() => Signal::Called,
             };
             if signal == Signal::Granted {
                 return Ok(());

@@ -1,7 +1,11 @@
+use std::future::poll_fn;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use futures_util::Stream;
 use mainstay_core::{Result, SequenceNumber};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -36,6 +40,8 @@ pub enum QueueChange<T> {
 #[derive(Debug)]
 pub struct QueueWatch<T> {
     changes: CollectionChanges,
+    /// The stream has ended with an error.
+    has_failed: bool,
     types: PhantomData<fn() -> T>,
 }
 
@@ -77,7 +83,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> ConcurrentQueue<T>
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> QueueWatch<T> {
     async fn new(handle: &Handle, after: Option<SequenceNumber>) -> Result<Self> {
-        Ok(Self { changes: CollectionChanges::new(handle, after).await?, types: PhantomData })
+        Ok(Self { changes: CollectionChanges::new(handle, after).await?, has_failed: false, types: PhantomData })
     }
 
     /// Waits for the next commit that changes the queue. Dropping the future loses nothing.
@@ -85,17 +91,33 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> QueueWatch<T> {
     /// # Errors
     /// As [`Watch::next`](crate::Watch::next).
     pub async fn next(&mut self) -> Result<QueueChanged<T>> {
-        self.changes
-            .next(|handle, sequence_number, changes| {
-                let changes = changes.iter().map(|change| read(handle, change)).collect::<Result<_>>()?;
-                Ok(QueueChanged { sequence_number, changes })
-            })
-            .await
+        poll_fn(|cx| self.poll(cx)).await
     }
 
     /// Where to go on after what was delivered: the number to watch from another time.
     pub fn position(&self) -> SequenceNumber {
         self.changes.position()
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<QueueChanged<T>>> {
+        self.changes.poll_next(cx, |handle, sequence_number, changes| {
+            let changes = changes.iter().map(|change| read(handle, change)).collect::<Result<_>>()?;
+            Ok(QueueChanged { sequence_number, changes })
+        })
+    }
+}
+
+impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Stream for QueueWatch<T> {
+    type Item = Result<QueueChanged<T>>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let watch = self.get_mut();
+        if watch.has_failed {
+            return Poll::Ready(None);
+        }
+        let next = ready!(watch.poll(cx));
+        watch.has_failed = next.is_err();
+        Poll::Ready(Some(next))
     }
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mainstay_core::{Level, NodeId, PartitionId};
 use mainstay_replica::{
-    Disk, Host, HostOptions, InProcessNetwork, KeyRange, LogOptions, Order, Partition, RealDisk, Role, SimDisk,
+    Disk, InProcessNetwork, KeyRange, LogOptions, NodeReplicas, NodeReplicasOptions, Order, Partition, RealDisk, Role,
+    SimDisk,
 };
 use mainstay_state::{StateManager, StateOptions};
 use tempfile::TempDir;
@@ -19,7 +20,7 @@ pub const NODE: NodeId = NodeId(1);
 
 /// A node with one replica of everything, in a folder that goes when it is dropped.
 pub struct TestNode {
-    pub host: Host,
+    pub replicas: NodeReplicas,
     folder: PathBuf,
     _temporary: Option<TempDir>,
 }
@@ -33,7 +34,7 @@ impl TestNode {
     }
 
     /// Starts a node with other options than the usual.
-    pub async fn start_with(options: HostOptions) -> Self {
+    pub async fn start_with(options: NodeReplicasOptions) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let mut node = Self::open_with(temporary.path(), options).await;
         node._temporary = Some(temporary);
@@ -42,10 +43,10 @@ impl TestNode {
 
     /// Starts a node in a folder that is kept.
     pub async fn open(folder: &Path) -> Self {
-        Self::open_with(folder, HostOptions::new(NODE)).await
+        Self::open_with(folder, NodeReplicasOptions::new(NODE)).await
     }
 
-    pub async fn open_with(folder: &Path, options: HostOptions) -> Self {
+    pub async fn open_with(folder: &Path, options: NodeReplicasOptions) -> Self {
         Self::open_on(Arc::new(RealDisk), folder, options).await
     }
 
@@ -57,31 +58,31 @@ impl TestNode {
     /// Starts a node with few replicas on a disk that is kept.
     pub async fn open_small(disk: Arc<SimDisk>) -> Self {
         let log = LogOptions { segment_bytes: 1 << 20, ..LogOptions::default() };
-        let options = HostOptions { sets_per_level: 1, log, ..HostOptions::new(NODE) };
+        let options = NodeReplicasOptions { sets_per_level: 1, log, ..NodeReplicasOptions::new(NODE) };
         Self::open_on(disk, Path::new("/node"), options).await
     }
 
-    async fn open_on(disk: Arc<dyn Disk>, folder: &Path, options: HostOptions) -> Self {
+    async fn open_on(disk: Arc<dyn Disk>, folder: &Path, options: NodeReplicasOptions) -> Self {
         let transport = InProcessNetwork::new().endpoint(options.node);
-        let host = Host::open(disk, folder, options, transport).await.unwrap();
-        host.found().await.unwrap();
-        Self { host, folder: folder.to_owned(), _temporary: None }
+        let replicas = NodeReplicas::open(disk, folder, options, transport).await.unwrap();
+        replicas.bootstrap().await.unwrap();
+        Self { replicas, folder: folder.to_owned(), _temporary: None }
     }
 
     /// Stops the node and starts it again in the same folder.
     pub async fn restart(self) -> Self {
-        let Self { host, folder, _temporary } = self;
-        host.stop().await;
+        let Self { replicas, folder, _temporary } = self;
+        replicas.stop().await;
         // It holds the files.
-        drop(host);
+        drop(replicas);
         let mut node = Self::open(&folder).await;
         node._temporary = _temporary;
         node
     }
 
     pub async fn partition(&self, level: Level, id: u64) -> Partition {
-        let partition = self.host.partition(level, PartitionId(id));
-        partition.watch().wait_for(|standing| standing.role == Role::Primary).await.unwrap();
+        let partition = self.replicas.partition(level, PartitionId(id));
+        partition.watch().wait_for(|role_state| role_state.role == Role::Primary).await.unwrap();
         partition
     }
 
@@ -100,7 +101,7 @@ pub async fn on_every_level<F: Future<Output = ()>>(test: impl Fn(StateManager) 
     for level in LEVELS {
         test(node.state(level).await).await;
     }
-    node.host.stop().await;
+    node.replicas.stop().await;
 }
 
 /// Everything that a partition has in its store: keys as they are stored.

@@ -58,7 +58,7 @@ pub fn run(seed: u64, level: Level) -> Vec<Recorded> {
         });
         schedule::drive(futures.collect(), &mut StdRng::seed_from_u64(seed)).await;
         session::read_all(&state, &dictionaries, &record).await;
-        node.host.stop().await;
+        node.replicas.stop().await;
         record.into_history()
     })
 }
@@ -79,6 +79,6 @@ pub async fn run_on_threads(seed: u64, level: Level, transactions: u32) -> Vec<R
         task.await.unwrap();
     }
     session::read_all(&state, &dictionaries, &record).await;
-    node.host.stop().await;
+    node.replicas.stop().await;
     record.into_history()
 }

@@ -5,14 +5,14 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc, reason = "a check fails by panicking")]
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 
 use bytes::Bytes;
 use mainstay_core::{ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 
-use super::{Done, GroupId, GroupView, LogBatch, NodeLog};
+use super::{Done, GroupId, GroupView, LogBatch, NodeLog, Refused};
 
 const A: GroupId = GroupId(1);
 const B: GroupId = GroupId(u64::MAX);
@@ -40,10 +40,11 @@ pub fn check_durable<L: NodeLog>(folder: &dyn Fn() -> Box<dyn Fn() -> L>) {
 
 type Step = fn(&dyn Log, &mut dyn FnMut());
 
-const STEPS: [Step; 11] = [
+const STEPS: [Step; 12] = [
     empty,
     appending,
     refusing,
+    giving_back,
     hard_states,
     truncating,
     compacting,
@@ -102,6 +103,24 @@ fn refusing(log: &dyn Log, reopen: &mut dyn FnMut()) {
         expect(log, A, 1..4);
         reopen();
     }
+}
+
+/// A batch that comes too early is given back, and can be submitted as it is once its time has come.
+fn giving_back(log: &dyn Log, reopen: &mut dyn FnMut()) {
+    write(log, |batch| _ = batch.append(A, 0, entries(0..1))).unwrap();
+    let mut batch = LogBatch::new();
+    batch.append(A, 3, entries(3..5));
+    let (sender, called) = mpsc::sync_channel(1);
+    let refused = log.submit(batch, Box::new(move |result| drop(sender.send(result)))).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Invalid);
+    assert!(called.try_recv().is_err(), "a batch that was refused has no outcome");
+    write(log, |batch| _ = batch.append(A, 1, entries(1..3))).unwrap();
+    let Refused { batch, done, .. } = *refused;
+    log.submit(batch, done).unwrap();
+    called.recv().unwrap().unwrap();
+    expect(log, A, 0..5);
+    reopen();
+    expect(log, A, 0..5);
 }
 
 fn hard_states(log: &dyn Log, reopen: &mut dyn FnMut()) {
@@ -338,7 +357,7 @@ impl<L: NodeLog> Reopened<L> {
 
 /// What the steps see of a log, reopened or not.
 trait Log {
-    fn submit(&self, batch: LogBatch, done: Done) -> Result<()>;
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<(), Box<Refused>>;
     fn read(&self, group: GroupId, range: Range<u64>, bytes_max: usize) -> Result<Vec<Bytes>>;
     fn lengths(&self, group: GroupId, range: Range<u64>) -> Result<Vec<u64>>;
     fn group(&self, group: GroupId) -> GroupView;
@@ -348,7 +367,7 @@ trait Log {
 struct Plain<L>(L);
 
 impl<L: NodeLog> Log for Plain<L> {
-    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<(), Box<Refused>> {
         self.0.submit(batch, done)
     }
 
@@ -370,7 +389,7 @@ impl<L: NodeLog> Log for Plain<L> {
 }
 
 impl<L: NodeLog> Log for Reopened<L> {
-    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<(), Box<Refused>> {
         self.with(|log| log.submit(batch, done))
     }
 

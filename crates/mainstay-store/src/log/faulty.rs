@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mainstay_core::{Error, Result};
 use parking_lot::Mutex;
 
-use super::{Done, GroupId, GroupView, LogBatch, NodeLog};
+use super::{Done, GroupId, GroupView, LogBatch, NodeLog, Refused};
 
 /// A log that fails where a test asks for it, and is otherwise the log that it wraps.
 ///
@@ -71,13 +71,13 @@ fn strike(fault: &mut Option<(u64, Error)>) -> Option<Error> {
 }
 
 impl<L: NodeLog> NodeLog for FaultyLog<L> {
-    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<(), Box<Refused>> {
         let mut faults = self.faults.lock();
         if faults.stopped {
-            return Err(stopped());
+            return Err(Refused::new(stopped(), batch, done));
         }
         if let Some(error) = strike(&mut faults.refuse) {
-            return Err(error);
+            return Err(Refused::new(error, batch, done));
         }
         let lost = faults.lose.as_mut().is_some_and(|left| {
             *left -= 1;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     impl NodeLog for Interrupted {
-        fn submit(&self, entries: LogBatch, done: Done) -> Result<()> {
+        fn submit(&self, entries: LogBatch, done: Done) -> Result<(), Box<Refused>> {
             interrupt(&self.before);
             let submitted = self.log.submit(entries, done);
             interrupt(&self.after);

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::batch::{LogBatch, LogWrite};
 use super::callback::call;
 use super::group::{Group, check};
-use super::{Done, GroupId, GroupView, NodeLog};
+use super::{Done, GroupId, GroupView, NodeLog, Refused};
 
 /// A log in memory, for groups whose members keep each other's state and no disk does.
 ///
@@ -55,9 +55,11 @@ impl MemoryLog {
 }
 
 impl NodeLog for MemoryLog {
-    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<(), Box<Refused>> {
         let mut state = self.state.lock();
-        check(&batch, &state.groups)?;
+        if let Err(error) = check(&batch, &state.groups) {
+            return Err(Refused::new(error, batch, done));
+        }
         for write in batch.writes {
             apply(&mut state.groups, write);
         }

@@ -13,6 +13,7 @@ pub mod conformance;
 mod faulty;
 mod group;
 mod memory;
+mod refused;
 mod segment;
 
 use std::fmt::Debug;
@@ -24,6 +25,7 @@ use mainstay_core::Result;
 pub use batch::LogBatch;
 pub use faulty::FaultyLog;
 pub use memory::MemoryLog;
+pub use refused::Refused;
 pub use segment::{Driver, LOCK_FILE, LogActivity, LogHealth, LogOptions, SegmentLog, SyncDelay};
 
 /// The number of a replication group within a node.
@@ -47,8 +49,8 @@ pub trait NodeLog: Debug + Send + Sync + 'static {
     /// # Errors
     /// `Invalid` if an entry would leave a gap or overwrite one, `TooLarge` for a batch over the limit, `Overloaded`
     /// while too many bytes wait, `StorageFull` or `Retry` while the disk has no room for it or gives none, `Fatal` after a
-    /// failure. The batch is not queued then, and `done` is dropped.
-    fn submit(&self, batch: LogBatch, done: Done) -> Result<()>;
+    /// failure. The batch is not queued then, and comes back with `done`, so that it can be submitted again without a copy.
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<(), Box<Refused>>;
 
     /// Entries of a group, in order, starting at `range.start`: as many as exist in the range and fit into `bytes_max`,
     /// but at least one if the first exists.

@@ -2,7 +2,7 @@
 //!
 //! The way of a batch: [`SegmentLog::submit`](NodeLog::submit) → `State::submit` (checks, finds room, writes it into
 //! the open block, makes it visible) → the writer takes the block → `Shared::write` → `Shared::sync` →
-//! `Shared::complete` (calls everybody who waits). Beside it the keeper removes, moves and prepares segments.
+//! `Shared::complete` (calls everybody who waits). Beside it the segment cleaner removes, moves and prepares segments.
 //! `docs/internals/node-log.md` has the bytes and the argument why a crash loses nothing that was acknowledged.
 
 mod activity;
@@ -13,12 +13,12 @@ mod format;
 mod health;
 mod index;
 mod io_error;
-mod keeper;
 mod options;
 mod rebuild;
 mod record;
 mod recovery;
 mod room;
+mod segment_cleaner;
 mod shared;
 mod space;
 mod state;
@@ -47,7 +47,7 @@ use recovery::Recovered;
 use shared::Shared;
 use state::{Planned, State};
 
-use super::{Done, GroupId, GroupView, LogBatch, NodeLog};
+use super::{Done, GroupId, GroupView, LogBatch, NodeLog, Refused};
 use crate::disk::{Disk, LockHolder, OpenMode};
 
 /// The file that whoever has the folder open holds a lock on.
@@ -165,9 +165,10 @@ impl SegmentLog {
         let handle = Arc::new(Handle { shared: Arc::clone(&shared), threads: Mutex::default() });
         match driver {
             Driver::Thread => {
-                for (name, run) in
-                    [("mainstay-log", writer::run_thread as fn(&Shared)), ("mainstay-log-keeper", keeper::run_thread)]
-                {
+                for (name, run) in [
+                    ("mainstay-log", writer::run_thread as fn(&Shared)),
+                    ("mainstay-log-cleaner", segment_cleaner::run_thread),
+                ] {
                     let thread = start(Worker { name, shared: Arc::clone(&shared), run })?;
                     handle.threads.lock().push(thread);
                 }
@@ -220,7 +221,7 @@ fn start(Worker { name, shared, run }: Worker) -> Started {
 }
 
 impl NodeLog for SegmentLog {
-    fn submit(&self, batch: LogBatch, done: Done) -> Result<()> {
+    fn submit(&self, batch: LogBatch, done: Done) -> Result<(), Box<Refused>> {
         let shared = &self.handle.shared;
         let wakes = shared.state.lock().submit(batch, done, &shared.options, shared.new_spare())?;
         shared.wake(wakes);

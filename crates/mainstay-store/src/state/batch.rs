@@ -1,9 +1,10 @@
 //! The encoded form of writes; `docs/internals/state-store.md` has it byte by byte.
 
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Error, Result};
 use smallvec::SmallVec;
 
 use super::{Write, prefix_successor};
+use crate::formats::WRITE_BATCH;
 
 /// The version of a batch of puts and deletes alone, in the first byte.
 const VERSION_1: u8 = 1;
@@ -231,12 +232,7 @@ impl<'a> WriteBatchRef<'a> {
             )));
         };
         let version = head[0];
-        if !(VERSION_1..=VERSION_2).contains(&version) {
-            return Err(Error::new(
-                ErrorKind::UnknownVersion,
-                format!("write batch has version {version}, this build reads up to {VERSION_2}: upgrade this node"),
-            ));
-        }
+        WRITE_BATCH.check(version)?;
         let mut count = [0; 8];
         count.copy_from_slice(&head[1..]);
         let len = u64::from_le_bytes(count);

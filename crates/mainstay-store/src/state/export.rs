@@ -4,15 +4,17 @@ use bytes::{BufMut, Bytes, BytesMut};
 use mainstay_core::{Error, ErrorKind, Result};
 
 use super::{Counts, EXPORT_CHUNK_BYTES_MAX, Mark, Scan};
+use crate::formats;
 
 const MAGIC: [u8; 4] = *b"MSXP";
-const VERSION: u8 = 1;
 
 const ENTRIES: u8 = 1;
 const TRAILER: u8 = 2;
 
 /// Magic, version, kind, two zeros, sequence number, checksum.
 const HEAD_BYTES: usize = 20;
+const VERSION_AT: usize = 4;
+const KIND_AT: usize = 5;
 const CHECKSUM_AT: usize = 16;
 
 /// Turns the entries of a whole state into chunks.
@@ -62,8 +64,8 @@ impl ChunkWriter {
 
     fn seal(&mut self, mut chunk: BytesMut, kind: u8) -> Bytes {
         chunk[..4].copy_from_slice(&MAGIC);
-        chunk[4] = VERSION;
-        chunk[5] = kind;
+        chunk[VERSION_AT] = formats::EXPORT.written();
+        chunk[KIND_AT] = kind;
         chunk[8..CHECKSUM_AT].copy_from_slice(&self.sequence.to_le_bytes());
         self.checksum = checksum(self.checksum, &chunk);
         chunk[CHECKSUM_AT..HEAD_BYTES].copy_from_slice(&self.checksum.to_le_bytes());
@@ -123,12 +125,7 @@ impl ChunkReader {
         if head[..4] != MAGIC {
             return Err(damaged("does not start like an export"));
         }
-        if head[4] != VERSION {
-            return Err(Error::new(
-                ErrorKind::UnknownVersion,
-                format!("import has version {}, this build reads {VERSION}: upgrade this node", head[4]),
-            ));
-        }
+        formats::EXPORT.check_of(head[VERSION_AT], format_args!("chunk {sequence} of an import"))?;
         if u64_at(head, 8) != sequence {
             return Err(damaged(&format!("is out of order: its number is {}", u64_at(head, 8))));
         }
@@ -136,7 +133,7 @@ impl ChunkReader {
         if checksum != u32_at(head, CHECKSUM_AT) {
             return Err(damaged("is damaged or belongs to another export: its checksum differs"));
         }
-        let entries = match head[5] {
+        let entries = match head[KIND_AT] {
             ENTRIES => {
                 self.check_entries(body).ok_or_else(|| damaged("has entries that are cut off or not in order"))?
             }

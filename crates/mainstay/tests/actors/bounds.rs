@@ -1,5 +1,6 @@
 //! How many calls of one actor may be under way.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -10,6 +11,10 @@ use tokio::sync::Semaphore;
 
 /// The setting `calls_max`.
 const CALLS_MAX: usize = 20;
+
+/// How many `look` calls have begun.
+#[derive(Default)]
+struct Begun(AtomicUsize);
 
 #[interface]
 trait Desk {
@@ -34,6 +39,7 @@ struct DeskActor {
 
 impl Desk for DeskActor {
     async fn look(&self) -> Result<()> {
+        self.ctx.provided::<Begun>()?.0.fetch_add(1, Ordering::SeqCst);
         self.ctx.provided::<Semaphore>()?.acquire().await.unwrap().forget();
         Ok(())
     }
@@ -63,7 +69,7 @@ impl Desk for DeskActor {
 
 async fn start() -> (TestNode, DeskRef) {
     let node = TestNode::start(|node| {
-        let node = node.provide(Semaphore::new(0)).actor::<DeskActor>();
+        let node = node.provide(Semaphore::new(0)).provide(Begun::default()).actor::<DeskActor>();
         node.actor_defaults(|settings| settings.calls_max = CALLS_MAX)
     });
     let node = node.await.unwrap();
@@ -90,9 +96,19 @@ async fn beyond_the_limit_shared_calls_are_overloaded() {
         node.services().provided::<Semaphore>().unwrap().add_permits(CALLS_MAX);
     });
     assert_eq!(overloaded(&looked), 7);
-    // There is room again, also for those who have waited in line behind one that had the actor to itself.
-    node.services().provided::<Semaphore>().unwrap().add_permits(2 * CALLS_MAX);
-    let (worked, looked) = tokio::join!(desk.work(), join_all((0..2 * CALLS_MAX).map(|_| desk.look())));
+    // There is room again, also for those who have waited in line behind one that had the actor to itself. They begin as others
+    // end.
+    let before = node.services().provided::<Begun>().unwrap().0.load(Ordering::SeqCst);
+    let looking = join_all((0..2 * CALLS_MAX).map(|_| desk.look()));
+    let (worked, looked, ()) = tokio::join!(desk.work(), looking, async {
+        node.advance(Duration::from_millis(50)).await;
+        let permits = node.services().provided::<Semaphore>().unwrap();
+        permits.add_permits(1);
+        node.advance(Duration::from_millis(50)).await;
+        let begun = node.services().provided::<Begun>().unwrap().0.load(Ordering::SeqCst);
+        assert_eq!(begun - before, CALLS_MAX + 1);
+        permits.add_permits(2 * CALLS_MAX);
+    });
     worked.unwrap();
     assert_eq!(overloaded(&looked), 0);
 }
@@ -124,4 +140,38 @@ async fn beyond_the_limit_answers_are_not_owed() {
     for _ in 0..3 * CALLS_MAX {
         assert!(tokio::time::timeout(Duration::from_millis(1), desk.ask()).await.is_err());
     }
+}
+
+/// The setting `mailbox`.
+const MAILBOX: usize = 20;
+
+#[tokio::test]
+async fn calls_that_were_given_up_leave_room_in_the_mailbox() {
+    let node = TestNode::start(|node| {
+        let node = node.provide(Semaphore::new(0)).provide(Begun::default()).actor::<DeskActor>();
+        node.actor_defaults(|settings| settings.mailbox = MAILBOX)
+    });
+    let node = node.await.unwrap();
+    let desk: DeskRef = node.actor("d").unwrap();
+    desk.work().await.unwrap();
+    let mut looking = Box::pin(desk.look());
+    assert!(futures_util::poll!(looking.as_mut()).is_pending(), "it has the actor beside others, and nobody alone");
+    let brief = desk.with_timeout(Duration::from_millis(1));
+    for _ in 0..4 * MAILBOX {
+        assert_eq!(brief.work().await.unwrap_err().kind(), ErrorKind::Timeout);
+    }
+    for _ in 0..4 * MAILBOX {
+        assert!(futures_util::poll!(Box::pin(desk.work())).is_pending(), "it waits, and is dropped");
+    }
+    for _ in 0..4 * MAILBOX {
+        let deletion = brief.delete_actor().await;
+        assert_eq!(deletion.unwrap_err().kind(), ErrorKind::Timeout);
+    }
+    // Those who do wait are as many as may, and keep their order.
+    let waiting = (0..2 * MAILBOX).map(|_| desk.work());
+    let release = async { node.services().provided::<Semaphore>().unwrap().add_permits(1) };
+    let (outcomes, ()) = tokio::join!(join_all(waiting), release);
+    let refused = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
+    assert_eq!(refused.filter(|error| error.kind() == ErrorKind::Overloaded).count(), MAILBOX);
+    looking.await.unwrap();
 }

@@ -10,7 +10,7 @@ use mainstay::{NodeId, PartitionId, SetId};
 use mainstay_core::ClusterId;
 use mainstay_core::task::{self, Scope};
 use mainstay_core::time::{self, Duration};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
+use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role};
 use mainstay_runtime::{Directory, ServiceType, Services, Serving};
 use mainstay_store::log::{Driver, SyncDelay};
 
@@ -110,7 +110,7 @@ async fn turns_end_before_their_actors_leave_and_what_takes_too_long_is_dropped(
 
 /// A process with a directory of its own, as `mainstay-node` puts it together.
 struct Process {
-    host: Host,
+    replicas: NodeReplicas,
     directory: Arc<Directory>,
     services: Services,
 }
@@ -118,36 +118,37 @@ struct Process {
 impl Process {
     async fn start(network: &InProcessNetwork, number: u64) -> Self {
         let node = NodeId(number);
-        let mut options = HostOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..HostOptions::new(node) };
+        let mut options =
+            NodeReplicasOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..NodeReplicasOptions::new(node) };
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;
         let disk = Arc::new(SimDisk::new(number));
-        let host = Host::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
-        let handler = host.clone();
+        let replicas = NodeReplicas::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
+        let handler = replicas.clone();
         network.attach(
             node,
             Scope::new(),
             Arc::new(move |set, request| {
-                let host = handler.clone();
-                Box::pin(async move { host.receive(set, request).await })
+                let replicas = handler.clone();
+                Box::pin(async move { replicas.receive(set, request).await })
             }),
         );
         let all: Vec<NodeId> = (1..=number).map(NodeId).collect();
         match number {
-            1 => host.found().await.unwrap(),
-            _ => host.join(&all).await.unwrap(),
+            1 => replicas.bootstrap().await.unwrap(),
+            _ => replicas.join(&all).await.unwrap(),
         }
         let service = ServiceType::of_actor::<GuestActor>().unwrap();
-        let serving = vec![Serving { service, partitions: vec![host.partition(SET.level, PARTITION)] }];
+        let serving = vec![Serving { service, partitions: vec![replicas.partition(SET.level, PARTITION)] }];
         let directory = Arc::new(Directory::new(&serving).unwrap());
         directory.serve(node, serving, directory.clone());
         let services = Services::new(directory.clone());
-        Self { host, directory, services }
+        Self { replicas, directory, services }
     }
 
     fn partition(&self) -> Partition {
-        self.host.partition(SET.level, PARTITION)
+        self.replicas.partition(SET.level, PARTITION)
     }
 
     fn guest(&self, id: &str) -> GuestRef {
@@ -158,7 +159,7 @@ impl Process {
         let settled = async {
             self.partition()
                 .watch()
-                .wait_for(|standing| standing.role == role && standing.primary.is_some())
+                .wait_for(|role_state| role_state.role == role && role_state.primary.is_some())
                 .await
                 .unwrap();
         };
@@ -166,8 +167,8 @@ impl Process {
     }
 
     async fn hand_over(&self, to: &Process) {
-        let replica = to.host.replica(SET).unwrap().status().identity.replica;
-        self.host.replica(SET).unwrap().hand_over(replica).await.unwrap();
+        let replica = to.replicas.replica(SET).unwrap().status().identity.replica;
+        self.replicas.replica(SET).unwrap().hand_over(replica).await.unwrap();
         to.is(Role::Primary).await;
         self.is(Role::Secondary).await;
     }
@@ -212,7 +213,7 @@ async fn actors_leave_at_once_when_another_node_becomes_primary() {
     drop(remembering);
     for process in [one, two] {
         process.directory.stop().await;
-        process.host.stop().await;
+        process.replicas.stop().await;
     }
 }
 

@@ -256,3 +256,18 @@ async fn one_that_is_in_line_when_its_actor_is_deleted_has_not_failed() {
     assert_eq!(buyer.received().await.unwrap(), 0);
     assert_eq!(log.matching(&["WARN", "continuation"]), 0);
 }
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_in_line_when_its_actor_leaves_does_not_run_on_the_next() {
+    let disk = SimDisk::new(1);
+    let (node, buyer) = start(&disk).await;
+    buyer.order(1000).await.unwrap();
+    let left = async {
+        wait(10).await;
+        node.deactivate_actor::<BuyerActor>(7).await
+    };
+    let (worked, left) = tokio::join!(buyer.work(5000), left);
+    worked.and(left).unwrap();
+    wait(10_000).await;
+    assert_eq!(buyer.received().await.unwrap(), 0);
+}

@@ -97,7 +97,7 @@ async fn nobody_waits_for_an_answer_that_cannot_come() {
     let call = submit(&batch).await;
     batch.forget().await.unwrap();
     let error = call.await.unwrap().unwrap_err();
-    assert!(error.to_string().contains("was forgotten"), "{error}");
+    assert!(error.to_string().contains("whose responder was dropped"), "{error}");
     let call = submit(&batch).await;
     batch.panic().await.unwrap_err();
     call.await.unwrap().unwrap_err();
@@ -111,7 +111,7 @@ async fn an_answer_has_a_time_limit() {
     let (_node, batch) = start().await;
     let error = batch.with_timeout(Duration::from_secs(5)).submit("late".into()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutcomeUnknown);
-    assert!(error.to_string().contains("answered later"), "{error}");
+    assert!(error.to_string().contains("a deferred reply that was not given within the time limit"), "{error}");
     assert_eq!(batch.flush().await.unwrap(), 1);
 }
 

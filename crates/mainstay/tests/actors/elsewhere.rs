@@ -434,16 +434,52 @@ fn a_call_that_is_dropped_elsewhere_before_it_begins_leaves_nothing_behind() {
     home.wait(home.node.stop());
 }
 
+/// On a runtime of one thread, whose order is known: the turn before the call ends first, and the task of the call is dropped
+/// after it.
+#[test]
+fn a_call_that_is_dropped_elsewhere_does_not_begin_before_its_task_is_gone() {
+    let (runtime, disk) = (other(), SimDisk::new(1));
+    let node = runtime.block_on(boot(&disk, SyncDelay::default()));
+    let sum: SumRef = node.actor("a").unwrap();
+    let slow = runtime.spawn({
+        let sum = sum.clone();
+        async move { sum.slow().await }
+    });
+    let begun = node.services().provided::<AtomicUsize>().unwrap();
+    runtime.block_on(async {
+        while begun.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+    });
+    let mut call = Box::pin(sum.add(1));
+    assert!(call.as_mut().poll(&mut TaskContext::from_waker(Waker::noop())).is_pending());
+    // Its task comes to where it waits in line.
+    runtime.block_on(async {
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+    });
+    node.services().provided::<Semaphore>().unwrap().add_permits(1);
+    drop(call);
+    runtime.block_on(slow).unwrap().unwrap();
+    assert_eq!(runtime.block_on(sum.both()).unwrap(), (0, 0));
+    runtime.block_on(node.stop());
+}
+
 #[test]
 fn a_node_whose_runtime_has_ended_says_so_to_who_calls() {
     let Home { node, runtime, disk: _disk } = Home::start();
     let sum: SumRef = node.actor("a").unwrap();
     runtime.block_on(sum.add(1)).unwrap();
+    let mut sums = sum.events::<Added>().unwrap();
     drop(runtime);
     for error in [block_on(sum.add(1)).unwrap_err(), other().block_on(sum.add(1)).unwrap_err()] {
         assert_eq!(error.kind(), ErrorKind::Fatal, "{error}");
         assert!(error.to_string().contains("runtime"), "{error}");
     }
+    // Nor does who listens wait for ever.
+    let end = other().block_on(async { timeout(PATIENCE, sums.next()).await });
+    assert_eq!(end.expect("it is told").unwrap_err().kind(), ErrorKind::Fatal);
     block_on(node.stop());
 }
 
@@ -452,4 +488,24 @@ fn a_node_cannot_be_started_without_a_runtime() {
     let error = block_on(on(&SimDisk::new(1)).actor::<SumActor>().start()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().contains("tokio runtime"), "{error}");
+}
+
+#[test]
+fn a_runtime_without_its_drivers_is_refused_with_a_remedy() {
+    let start = |runtime: &mut Builder, address: Option<&str>| {
+        let node = on(&SimDisk::new(1)).actor::<SumActor>();
+        let node = match address {
+            Some(address) => node.admin_address(address.parse().unwrap()),
+            None => node,
+        };
+        runtime.build().unwrap().block_on(node.start()).unwrap_err()
+    };
+    for (error, remedy) in [
+        (start(&mut Builder::new_multi_thread(), None), "`enable_time`"),
+        (start(&mut Builder::new_current_thread(), None), "`enable_time`"),
+        (start(Builder::new_multi_thread().enable_time(), Some("127.0.0.1:0")), "`enable_io`"),
+    ] {
+        assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
+        assert!(error.to_string().contains(remedy), "{error}");
+    }
 }

@@ -1,8 +1,10 @@
 //! The actors of a type, page by page, in memory or not.
 
 use std::collections::BTreeSet;
+use std::future::ready;
 
-use mainstay::actor::{ActorInfo, Continuation, PAGE_MAX};
+use futures_util::{StreamExt, TryStreamExt};
+use mainstay::actor::{ActorInfo, PAGE_MAX, PageToken};
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
 
@@ -55,7 +57,7 @@ async fn every_actor_is_listed_once_whatever_the_pages() {
             assert!(page.items.len() <= limit && seen.len() <= 51, "pages that never end");
             seen.extend(page.items.into_iter().map(|item| item.id));
             // As it would be kept by somebody else.
-            continuation = page.continuation.map(|next| next.to_string().parse::<Continuation>().unwrap());
+            continuation = page.continuation.map(|next| next.to_string().parse::<PageToken>().unwrap());
             if continuation.is_none() {
                 break;
             }
@@ -123,5 +125,26 @@ async fn what_cannot_be_listed_is_refused() {
     let first = actors.page::<ActorInfo>(None, 1).await.unwrap().continuation.unwrap();
     let error = actors.page::<mainstay::actor::ActorReminder>(Some(&first), 1).await.unwrap_err();
     assert!(error.to_string().contains("of another listing"), "{error}");
-    assert_eq!("nonsense".parse::<Continuation>().unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!("nonsense".parse::<PageToken>().unwrap_err().kind(), ErrorKind::Invalid);
+}
+
+#[tokio::test]
+async fn a_listing_is_a_stream_that_ends_after_an_error() {
+    let node = start(20).await;
+    let actors = node.actors::<ItemActor>().unwrap();
+    let active: Vec<_> = actors.all().try_filter(|item| ready(item.is_active)).try_collect().await.unwrap();
+    assert_eq!(active.len(), 20);
+
+    let mut listing = actors.all();
+    let first = StreamExt::next(&mut listing).await.unwrap().unwrap();
+    let second = listing.next().await.unwrap().unwrap();
+    assert_ne!(first.id, second.id);
+    // The page of the first ones is in memory, and is the last.
+    assert_eq!(listing.collect().await.unwrap().len(), 18);
+
+    let mut unread = actors.all();
+    node.stop().await;
+    let seen: Vec<_> = StreamExt::collect(unread.by_ref()).await;
+    assert!(matches!(&seen[..], [Err(_)]), "{seen:?}");
+    unread.next().await.unwrap_err();
 }

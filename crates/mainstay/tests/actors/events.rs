@@ -400,7 +400,7 @@ async fn what_cannot_be_is_refused_with_a_reason() {
     let node = start().await;
     let error = node.service::<MuteRef>(()).unwrap().events::<Said>().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    assert!(error.to_string().contains("is no actor"), "{error}");
+    assert!(error.to_string().contains("is not an actor"), "{error}");
 }
 
 /// How many calls each of the callers makes.

@@ -186,7 +186,7 @@ async fn nothing_is_saved_on_the_way_out_and_what_is_owed_is_answered() {
     assert_eq!(answer.unwrap(), -1, "the answer of `deactivate`");
     assert_eq!(seen("owes"), (1, 1, 0));
     let refused = REFUSED.lock().unwrap().take().unwrap();
-    assert!(refused.contains("is being deactivated, and nothing of it is saved any more"), "{refused}");
+    assert!(refused.contains("is being deactivated, and its state cannot change any more"), "{refused}");
     assert_eq!(sleeper.look().await.unwrap(), 1);
     node.stop().await;
 }
@@ -241,7 +241,7 @@ async fn an_actor_that_owes_an_answer_is_in_use_until_nobody_waits_for_it() {
     let node = start().await;
     let sleeper: SleeperRef = node.actor("debtor").unwrap();
     let error = sleeper.with_timeout(MINUTE * 30).later().await.unwrap_err();
-    assert!(error.to_string().contains("was not within the time limit"), "{error}");
+    assert!(error.to_string().contains("was not given within the time limit"), "{error}");
     assert_eq!(seen("debtor"), (1, 0, 1));
     time::sleep(MINUTE * 9).await;
     assert_eq!(seen("debtor"), (1, 0, 1), "counted from then");

@@ -31,6 +31,7 @@ mod missing_interfaces;
 mod observers;
 mod own_errors;
 mod paged;
+mod panics;
 mod races;
 mod reminders;
 mod saving;

@@ -40,7 +40,7 @@ async fn a_forgotten_list_of_interfaces_is_told_with_the_types_that_are_there() 
     let error = node.actor::<HornRef>(1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     let text = error.to_string();
-    assert!(text.contains("no actor on this node implements Horn, and it has HornActor"), "{text}");
+    assert!(text.contains("no actor on this node implements Horn, and the node has HornActor"), "{text}");
     assert!(text.contains("`#[actor(implements(Horn))]`"), "{text}");
     let text = node.worker::<HornRef>().unwrap_err().to_string();
     assert!(text.contains("HornWorker") && text.contains("`#[worker(implements(Horn))]`"), "{text}");

@@ -105,6 +105,8 @@ async fn settle() {
 #[tokio::test]
 async fn a_node_stops_although_the_errors_of_those_who_wait_panic() {
     let node = start().await;
+    // Calls that find their partition open come in order.
+    node.actor::<TouchyRef>("a").unwrap().add().await.unwrap();
     for touchy in [node.actor::<TouchyRef>("a").unwrap(), node.worker::<TouchyRef>().unwrap()] {
         let hanging = touchy.clone();
         let first = tokio::spawn(async move { hanging.hang().await });
@@ -137,6 +139,8 @@ async fn a_node_stops_although_the_errors_of_those_who_wait_panic() {
 async fn a_node_is_dropped_although_the_errors_of_those_who_wait_panic() {
     let node = start().await;
     let touchy: TouchyRef = node.actor("a").unwrap();
+    // Calls that find their partition open come in order.
+    touchy.add().await.unwrap();
     let hanging = touchy.clone();
     drop(tokio::spawn(async move { hanging.hang().await }));
     settle().await;

@@ -4,7 +4,9 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
-use mainstay::partition::{Driver, Host, HostOptions, InProcessNetwork, KeyRange, Order, Role, SimDisk, SyncDelay};
+use mainstay::partition::{
+    Driver, InProcessNetwork, KeyRange, NodeReplicas, NodeReplicasOptions, Order, Role, SimDisk, SyncDelay,
+};
 use mainstay::prelude::*;
 use mainstay::{NodeId, PartitionId};
 use mainstay_core::task;
@@ -51,7 +53,7 @@ impl Booth for BoothActor {
 
 /// A process as `mainstay-node` puts it together, with its partition at hand.
 struct Process {
-    host: Host,
+    replicas: NodeReplicas,
     directory: Arc<Directory>,
     services: Services,
 }
@@ -59,17 +61,18 @@ struct Process {
 impl Process {
     async fn start(disk: &SimDisk, is_first: bool) -> Self {
         let node = NodeId(1);
-        let mut options = HostOptions { sets_per_level: 1, ..HostOptions::new(node) };
+        let mut options = NodeReplicasOptions { sets_per_level: 1, ..NodeReplicasOptions::new(node) };
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;
         let transport = InProcessNetwork::new().endpoint(node);
-        let host = Host::open(Arc::new(disk.clone()), Path::new("/data"), options, transport).await.unwrap();
+        let replicas =
+            NodeReplicas::open(Arc::new(disk.clone()), Path::new("/data"), options, transport).await.unwrap();
         if is_first {
-            host.found().await.unwrap();
+            replicas.bootstrap().await.unwrap();
         }
-        let partition = host.partition(Level::Persisted, PARTITION);
-        partition.watch().wait_for(|standing| standing.role == Role::Primary).await.unwrap();
+        let partition = replicas.partition(Level::Persisted, PARTITION);
+        partition.watch().wait_for(|role_state| role_state.role == Role::Primary).await.unwrap();
         let mut service = ServiceType::of_actor::<BoothActor>().unwrap();
         let settings = service.actor_settings_mut();
         settings.idempotency_retention = RETENTION;
@@ -78,7 +81,7 @@ impl Process {
         let directory = Arc::new(Directory::new(&serving).unwrap());
         directory.serve(node, serving, directory.clone());
         let services = Services::new(directory.clone());
-        Self { host, directory, services }
+        Self { replicas, directory, services }
     }
 
     fn booth(&self, id: i64) -> BoothRef {
@@ -87,13 +90,13 @@ impl Process {
 
     /// How many answers are stored, and how many places of answers.
     fn stored(&self) -> [usize; 2] {
-        let state = self.host.partition(Level::Persisted, PARTITION).read().unwrap();
+        let state = self.replicas.partition(Level::Persisted, PARTITION).read().unwrap();
         ANSWERS.map(|first| state.scan(KeyRange::prefix(&[first]), Order::Ascending).unwrap().count())
     }
 
     async fn stop(self) {
         self.directory.stop().await;
-        self.host.stop().await;
+        self.replicas.stop().await;
     }
 }
 

@@ -136,7 +136,7 @@ async fn a_flood_of_refused_calls_is_one_warning() {
     node.advance(Duration::from_secs(11)).await;
     assert_eq!(actor.count().await.unwrap_err().kind(), ErrorKind::Overloaded);
     let said = captured.saying("the mailbox is full");
-    assert_eq!((said.len(), said[1].field("unsaid")), (2, "499"));
+    assert_eq!((said.len(), said[1].field("suppressed")), (2, "499"));
     for call in busy {
         call.await.unwrap().unwrap();
     }

@@ -9,7 +9,6 @@ use std::time::Duration;
 use mainstay::actor::deferred;
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
-use mainstay_core::task;
 
 use crate::csv_file::{CsvFile, CustomEvent, rows, take_away};
 
@@ -90,7 +89,7 @@ async fn submit(node: &TestNode, kind: i64, ids: std::ops::Range<u64>) -> Vec<Ca
     let calls: Vec<_> = ids
         .map(|id| {
             let writer = writer.clone();
-            task::spawn(async move { writer.write(CustomEvent::new(id, kind, "x")).await })
+            tokio::spawn(async move { writer.write(CustomEvent::new(id, kind, "x")).await })
         })
         .collect();
     node.advance(BATCH_WAIT / 2).await;

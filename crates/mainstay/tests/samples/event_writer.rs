@@ -7,7 +7,6 @@
 use mainstay::prelude::*;
 use mainstay::testkit::TestNode;
 use mainstay::worker::WorkerContext;
-use mainstay_core::task;
 
 use crate::csv_file::{CsvFile, CustomEvent, rows, take_away};
 
@@ -97,7 +96,7 @@ async fn whatever_fails_every_event_is_written_once() {
             .iter()
             .map(|event| {
                 let (processor, event) = (processor.clone(), event.clone());
-                task::spawn(async move { processor.process(event).await })
+                tokio::spawn(async move { processor.process(event).await })
             })
             .collect();
         if round % 2 == 0 {

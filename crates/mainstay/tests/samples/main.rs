@@ -10,6 +10,7 @@
 //! | reliable collections (003) | all | the tests of `mainstay-state`: see the conformance page |
 //! | state management (004) | levels, and the settings that are generated from them | [`levels`] |
 //! | | the state manager | [`state_manager`] |
+#![allow(clippy::disallowed_methods, reason = "these are applications, which use tokio as it is")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod static_resolver;

@@ -95,7 +95,7 @@ async fn a_key_or_a_name_that_does_not_fit_is_told_what_to_give() {
     assert!(several.to_string().contains("Where is implemented by Narrow and by Single, Wide, regions"), "{several}");
     let nobody = node.service_named::<WhereRef>("nobody", ()).unwrap_err();
     assert_eq!(nobody.kind(), ErrorKind::NotFound);
-    assert!(nobody.to_string().contains("it has Narrow, Single, Wide, regions"), "{nobody}");
+    assert!(nobody.to_string().contains("which has Narrow, Single, Wide, regions"), "{nobody}");
 }
 
 #[interface]

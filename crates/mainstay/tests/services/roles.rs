@@ -9,7 +9,7 @@ use mainstay::{NodeId, PartitionId, ReplicaId, SetId};
 use mainstay_core::ClusterId;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Partition, Role};
+use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role};
 use mainstay_runtime::{Directory, ServiceType, Services, Serving};
 use mainstay_store::log::{Driver, SyncDelay};
 
@@ -81,7 +81,7 @@ impl Owner for OwnerService {
 
 /// A process with a directory of its own, as `mainstay-node` puts it together.
 struct Process {
-    host: Host,
+    replicas: NodeReplicas,
     directory: Arc<Directory>,
     owner: OwnerRef,
 }
@@ -89,43 +89,44 @@ struct Process {
 impl Process {
     async fn start(network: &InProcessNetwork, number: u64) -> Self {
         let node = NodeId(number);
-        let mut options = HostOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..HostOptions::new(node) };
+        let mut options =
+            NodeReplicasOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..NodeReplicasOptions::new(node) };
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;
         let disk = Arc::new(SimDisk::new(number));
-        let host = Host::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
-        let handler = host.clone();
+        let replicas = NodeReplicas::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
+        let handler = replicas.clone();
         network.attach(
             node,
             Scope::new(),
             Arc::new(move |set, request| {
-                let host = handler.clone();
-                Box::pin(async move { host.receive(set, request).await })
+                let replicas = handler.clone();
+                Box::pin(async move { replicas.receive(set, request).await })
             }),
         );
         let all: Vec<NodeId> = (1..=number).map(NodeId).collect();
         match number {
-            1 => host.found().await.unwrap(),
-            _ => host.join(&all).await.unwrap(),
+            1 => replicas.bootstrap().await.unwrap(),
+            _ => replicas.join(&all).await.unwrap(),
         }
         let service = ServiceType::of::<OwnerService>().unwrap();
-        let serving = vec![Serving { service, partitions: vec![host.partition(SET.level, PARTITION)] }];
+        let serving = vec![Serving { service, partitions: vec![replicas.partition(SET.level, PARTITION)] }];
         let directory = Arc::new(Directory::new(&serving).unwrap());
         directory.serve(node, serving, directory.clone());
         let owner = Services::new(directory.clone()).service(()).unwrap();
-        Self { host, directory, owner }
+        Self { replicas, directory, owner }
     }
 
     fn partition(&self) -> Partition {
-        self.host.partition(SET.level, PARTITION)
+        self.replicas.partition(SET.level, PARTITION)
     }
 
     async fn is(&self, role: Role) {
         let settled = async {
             self.partition()
                 .watch()
-                .wait_for(|standing| standing.role == role && standing.primary.is_some())
+                .wait_for(|role_state| role_state.role == role && role_state.primary.is_some())
                 .await
                 .unwrap();
         };
@@ -133,9 +134,9 @@ impl Process {
     }
 
     async fn hand_over(&self, to: &Process) {
-        let replica = to.host.replica(SET).unwrap().status().identity.replica;
+        let replica = to.replicas.replica(SET).unwrap().status().identity.replica;
         assert_ne!(replica, ReplicaId(0));
-        self.host.replica(SET).unwrap().hand_over(replica).await.unwrap();
+        self.replicas.replica(SET).unwrap().hand_over(replica).await.unwrap();
         to.is(Role::Primary).await;
         self.is(Role::Secondary).await;
     }
@@ -178,7 +179,7 @@ async fn an_object_and_its_run_follow_the_primary() {
 
     for process in [one, two, three] {
         process.directory.stop().await;
-        process.host.stop().await;
+        process.replicas.stop().await;
     }
 }
 
@@ -204,7 +205,7 @@ async fn an_object_whose_state_has_closed_is_opened_again() {
     let (epoch, runs) = one.owner.runs().await.unwrap();
     assert_eq!((epoch, runs), (one.partition().check().unwrap().0, 2));
     one.directory.stop().await;
-    one.host.stop().await;
+    one.replicas.stop().await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -222,6 +223,6 @@ async fn what_is_left_of_an_object_is_not_in_the_way_of_the_next() {
     assert_eq!(one.owner.add(5).await.unwrap(), 15);
     for process in [one, two, three] {
         process.directory.stop().await;
-        process.host.stop().await;
+        process.replicas.stop().await;
     }
 }

@@ -57,7 +57,7 @@ async fn calls_under_way_end_within_the_grace_period_or_have_no_known_outcome() 
     assert_eq!(short.unwrap(), 1, "a commit in the grace period counts");
     let long = long.unwrap_err();
     assert_eq!(long.kind(), ErrorKind::OutcomeUnknown);
-    assert!(long.to_string().contains("cut short"), "{long}");
+    assert!(long.to_string().contains("was cancelled"), "{long}");
     assert_eq!(took.as_secs(), 5);
     // Again is the same as once.
     node.stop().await;

@@ -156,7 +156,7 @@ async fn a_time_limit_tells_a_call_that_was_not_begun_from_one_that_was() {
     assert_eq!(begun.unwrap_err().kind(), ErrorKind::OutcomeUnknown);
     assert_eq!(waiting.unwrap_err().kind(), ErrorKind::Timeout);
     assert_eq!(work.quick().await.unwrap(), 2, "one was carried out");
-    assert!(work.idempotent("key").quick().await.unwrap_err().to_string().contains("worker Guard is no actor"));
+    assert!(work.idempotent("key").quick().await.unwrap_err().to_string().contains("worker Guard is not an actor"));
     node.stop().await;
 }
 

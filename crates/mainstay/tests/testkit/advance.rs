@@ -19,6 +19,7 @@ const IDLE_WAKE_UPS_MAX: u64 = 100;
 trait Diary {
     async fn write(&mut self) -> Result<()>;
     async fn remind_daily(&mut self) -> Result<()>;
+    async fn remind_in(&mut self, delay: Duration) -> Result<()>;
     async fn set_timer(&mut self, due: Duration) -> Result<()>;
     /// When each page was written.
     async fn pages(&self) -> Result<Vec<WallTime>>;
@@ -39,6 +40,11 @@ impl Diary for DiaryActor {
 
     async fn remind_daily(&mut self) -> Result<()> {
         self.ctx.remind("daily").after(DAY).every(DAY).set()?;
+        Ok(())
+    }
+
+    async fn remind_in(&mut self, delay: Duration) -> Result<()> {
+        self.ctx.remind("later").after(delay).set()?;
         Ok(())
     }
 
@@ -178,4 +184,19 @@ async fn a_wall_clock_that_is_set_is_followed_at_once_in_the_midst_of_a_wait() {
     node.set_wall(wall().saturating_add(25 * HOUR));
     node.advance(Duration::from_secs(1)).await;
     assert_eq!(diary.pages().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn centuries_pass_in_full() {
+    let mut node = TestNode::start(|node| node.actor::<DiaryActor>()).await.unwrap();
+    let diary: DiaryRef = node.actor("d").unwrap();
+    let begin = wall();
+    diary.remind_in(150 * YEAR).await.unwrap();
+    node.advance(149 * YEAR).await;
+    assert_eq!(wall().saturating_duration_since(begin).as_secs(), (149 * YEAR).as_secs());
+    assert_eq!(diary.pages().await.unwrap(), []);
+    node.kill_for(51 * YEAR).await.unwrap();
+    assert_eq!(wall().saturating_duration_since(begin).as_secs(), (200 * YEAR).as_secs());
+    node.advance(MINUTE).await;
+    assert_eq!(node.actor::<DiaryRef>("d").unwrap().pages().await.unwrap().len(), 1);
 }

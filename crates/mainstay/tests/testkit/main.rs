@@ -4,3 +4,4 @@
 
 mod advance;
 mod commit_faults;
+mod without_node;

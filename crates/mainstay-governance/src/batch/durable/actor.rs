@@ -14,6 +14,7 @@ use crate::batch::write_time::in_time;
 use crate::metric::QueueMetrics;
 use crate::owner::counter::Counter;
 use crate::owner::{Fence, Holder, Life, Opening};
+use crate::settings::{QUEUES, in_force};
 
 /// The reminder that is set while items wait.
 const LOOK_AFTER: &str = "look after";
@@ -66,8 +67,16 @@ pub struct DurableBatch<W: DurableWriter> {
 
 impl<W: DurableWriter> DurableBatch<W> {
     /// Adds the lines of a writer to a node, which provides it to them.
+    ///
+    /// Operators can set how they batch in `[governance.queues.NAME]`, by the name of the writer.
     pub fn serve(node: NodeBuilder, writer: W) -> NodeBuilder {
+        let node = writer.sections(node).section_named(QUEUES, W::NAME, writer.settings());
         node.provide(writer).actor::<Self>()
+    }
+
+    /// The same for a writer that the node was given already, because it has other uses as well.
+    pub fn serve_provided(node: NodeBuilder) -> NodeBuilder {
+        node.sections(QUEUES).actor::<Self>()
     }
 
     /// Takes items, and sees to it that they are written in time. Returns the number of the first.
@@ -308,7 +317,9 @@ fn shortened(error: &Error) -> String {
 impl<W: DurableWriter> Lifecycle for DurableBatch<W> {
     async fn activate(&mut self) -> Result<()> {
         self.key()?;
-        self.settings = self.writer.settings();
+        let services = self.ctx.services();
+        self.writer.configure(&*services.provided()?)?;
+        self.settings = in_force(services, QUEUES, W::NAME, self.writer.settings())?;
         self.settings.check().map_err(|error| error.about(format_args!("the lines of {} cannot be", W::NAME)))?;
         self.window = self.settings.items_max;
         self.metrics.waiting.set(self.book.waiting());

@@ -6,8 +6,8 @@
 //!
 //! ```
 //! use mainstay::prelude::*;
-//! use mainstay_governance::batch::durable::{DurableBatch, DurableQueueRef};
-//! use mainstay_governance::sink::csv::{CsvFolder, CsvRow, CsvSettings};
+//! use mainstay::governance::batch::durable::{DurableBatch, DurableQueueRef};
+//! use mainstay::governance::sink::csv::{CsvFolder, CsvRow, CsvSettings};
 //!
 //! #[derive(Clone, serde::Serialize, serde::Deserialize)]
 //! struct Visit {

@@ -2,6 +2,7 @@ use std::future::{Future, ready};
 use std::sync::Arc;
 
 use mainstay::Result;
+use mainstay::node::{NodeBuilder, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -64,7 +65,22 @@ pub trait DurableWriter: Send + Sync + Sized + 'static {
         mainstay::contract::encode(item).map_or(size_of::<Self::Item>(), |bytes| bytes.len())
     }
 
-    /// How its actors batch.
+    /// Gives the node [sections](mainstay::node::settings::Section) of settings of its own, where it is served. That of the queues
+    /// is there already.
+    fn sections(&self, node: NodeBuilder) -> NodeBuilder {
+        node
+    }
+
+    /// Takes what operators have set in its own sections: before anything is opened, once for each actor that becomes active.
+    ///
+    /// # Errors
+    /// What keeps it from being used like this.
+    fn configure(&self, settings: &Settings) -> Result<()> {
+        let _ = settings;
+        Ok(())
+    }
+
+    /// How its actors batch, unless operators have set it otherwise.
     fn settings(&self) -> DurableSettings {
         DurableSettings::default()
     }

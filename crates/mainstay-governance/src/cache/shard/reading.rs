@@ -115,7 +115,7 @@ impl<S: CacheSource> CacheShardActor<S> {
 
     /// Keeps what the source has, for as long as that is good.
     pub(super) fn keep(&mut self, key: S::Key, value: Option<S::Value>) {
-        let settings = &self.provision.settings;
+        let settings = self.provision.settings();
         let fresh_for = if value.is_some() { Some(settings.fresh_for) } else { settings.absent_for };
         let bytes = contract::encode(&(&key, &value)).map_or(usize::MAX, |bytes| bytes.len());
         match fresh_for {
@@ -126,7 +126,7 @@ impl<S: CacheSource> CacheShardActor<S> {
 
     /// What is given if the source fails.
     fn stale(&mut self, key: &S::Key, error: Error, callers: &[Caller<S::Value>]) -> Result<Option<S::Value>> {
-        let stale_for = self.provision.settings.stale_for.unwrap_or_default();
+        let stale_for = self.provision.settings().stale_for.unwrap_or_default();
         match self.entries.get(key, Instant::now()) {
             // A refresh ahead that has failed.
             Found::Fresh(value) => Ok(value),
@@ -147,7 +147,7 @@ impl<S: CacheSource> CacheShardActor<S> {
     }
 
     pub(super) async fn tidy(&mut self) -> Result<()> {
-        let (settings, now) = (&self.provision.settings, Instant::now());
+        let (settings, now) = (self.provision.settings(), Instant::now());
         self.entries.tidy(now, settings.stale_for.unwrap_or_default());
         let ahead = settings.refresh_ahead;
         for key in ahead.map_or_else(Vec::new, |ahead| self.entries.due(now, ahead)) {

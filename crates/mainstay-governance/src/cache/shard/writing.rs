@@ -28,7 +28,7 @@ impl<S: CacheSource> CacheShardActor<S> {
         self.entries.remove(&key);
         let version = self.buffer.put(self.ctx.state_mut(), key, value)?;
         self.metrics.buffered.set(self.buffer.len() as u64);
-        if self.buffer.len() >= self.provision.settings.batch_max {
+        if self.buffer.len() >= self.provision.settings().batch_max {
             self.store()?;
         }
         Ok(version)
@@ -39,7 +39,7 @@ impl<S: CacheSource> CacheShardActor<S> {
         if self.storing.is_some() {
             return Ok(());
         }
-        let batch_max = self.provision.settings.batch_max;
+        let batch_max = self.provision.settings().batch_max;
         let (storing, batch) = if self.through.is_empty() {
             let batch = self.buffer.next_batch(batch_max);
             let versions = batch.iter().map(|(key, _, version)| (key.clone(), *version)).collect();
@@ -109,7 +109,7 @@ impl<S: CacheSource> CacheShardActor<S> {
 
     /// Goes on with what need not wait to be gathered.
     fn store_on(&mut self) -> Result<()> {
-        let is_full = self.buffer.ready() >= self.provision.settings.batch_max;
+        let is_full = self.buffer.ready() >= self.provision.settings().batch_max;
         let is_urgent = is_full || !self.flushing.is_empty() || self.buffer.is_sorting_out();
         if is_urgent || !self.through.is_empty() { self.store() } else { Ok(()) }
     }

@@ -16,6 +16,7 @@ use super::limiters::Limiters;
 use super::permit::Permit;
 use crate::metric::LimitMetrics;
 use crate::reach::Reach;
+use crate::settings::{LIMITS, in_force};
 use crate::unserved::unserved;
 
 /// How often a lease is renewed within its length, so that one renewal may be lost without consequence.
@@ -83,6 +84,7 @@ impl ConcurrencyLimiter {
     /// As there.
     pub async fn open_with(node: &impl Reach, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
+        let settings = in_force(node.services(), LIMITS, name, settings)?;
         let served = node.services().actor(name);
         let actor: ConcurrencyLimitingRef =
             served.map_err(unserved(format_args!("concurrency limit `{name}`"), "limit", "limit::serve(builder)"))?;

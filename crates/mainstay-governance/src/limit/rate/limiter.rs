@@ -15,6 +15,7 @@ use super::pool::{Plan, Pool, too_many};
 use super::rate_limit::RateLimit;
 use crate::metric::LimitMetrics;
 use crate::reach::Reach;
+use crate::settings::{LIMITS, in_force};
 use crate::unserved::unserved;
 
 /// How long to wait after a call that has failed.
@@ -62,6 +63,7 @@ impl RateLimiter {
     /// As there.
     pub async fn open_with(node: &impl Reach, name: &str, limit: RateLimit, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
+        let settings = in_force(node.services(), LIMITS, name, settings)?;
         let served = node.services().actor(name);
         let actor: RateLimitingRef =
             served.map_err(unserved(format_args!("rate limit `{name}`"), "limit", "limit::serve(builder)"))?;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use std::time::Duration;
 ///
-/// use mainstay_governance::limit::RateLimit;
+/// use mainstay::governance::limit::RateLimit;
 ///
 /// let slow = RateLimit { permits: 5, per: Duration::from_secs(60), burst: 2 };
 /// assert_eq!(RateLimit::per_second(5).with_burst(2), RateLimit { per: Duration::from_secs(1), ..slow });

@@ -5,9 +5,9 @@
 //!
 //! ```
 //! use mainstay::prelude::*;
-//! use mainstay_governance::batch::{BatchExecutor, BatchSettings};
-//! use mainstay_governance::owner::Fence;
-//! use mainstay_governance::sink::csv::{CsvSettings, CsvSink};
+//! use mainstay::governance::batch::{BatchExecutor, BatchSettings};
+//! use mainstay::governance::owner::Fence;
+//! use mainstay::governance::sink::csv::{CsvSettings, CsvSink};
 //!
 //! #[derive(serde::Serialize)]
 //! struct Visit {
@@ -65,6 +65,7 @@ mod token;
 pub use folder::{CsvFolder, CsvRow};
 pub use name::{FILE_STEM_BYTES_MAX, file_stem};
 pub use series::CsvMark;
+pub(crate) use settings::CsvTuning;
 pub use settings::{CsvRotation, CsvSettings};
 pub use sink::CsvSink;
 

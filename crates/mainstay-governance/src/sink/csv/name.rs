@@ -20,7 +20,7 @@ const HASH_BYTES: usize = 16;
 /// part of its SHA-256.
 ///
 /// ```
-/// use mainstay_governance::sink::csv::file_stem;
+/// use mainstay::governance::sink::csv::file_stem;
 ///
 /// assert_eq!(file_stem("page_views"), "page_views");
 /// assert_eq!(file_stem("../Ärger"), "%2e%2e%2f%c3%84rger");

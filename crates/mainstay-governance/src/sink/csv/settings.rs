@@ -29,6 +29,20 @@ pub struct CsvRotation {
     pub age_max: Option<Duration>,
 }
 
+/// What operators can set of a folder of files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct CsvTuning {
+    pub(crate) folder: PathBuf,
+    pub(crate) rotation: CsvRotation,
+    pub(crate) lock_time_max: Duration,
+}
+
+impl Default for CsvTuning {
+    fn default() -> Self {
+        CsvSettings::in_folder("").tuning()
+    }
+}
+
 impl Default for CsvRotation {
     fn default() -> Self {
         Self { bytes_max: 256 << 20, rows_max: None, age_max: None }
@@ -52,6 +66,18 @@ impl CsvSettings {
     pub fn with_rotation(mut self, rotation: CsvRotation) -> Self {
         self.rotation = rotation;
         self
+    }
+
+    /// What operators can set.
+    pub(super) fn tuning(&self) -> CsvTuning {
+        let Self { folder, rotation, lock_time_max, .. } = self.clone();
+        CsvTuning { folder, rotation, lock_time_max }
+    }
+
+    /// The same with what operators have set.
+    pub(super) fn tuned(&self, tuning: CsvTuning) -> Self {
+        let CsvTuning { folder, rotation, lock_time_max } = tuning;
+        Self { folder, rotation, lock_time_max, ..self.clone() }
     }
 
     pub(super) fn check(&self) -> Result<()> {

@@ -7,9 +7,9 @@
 //!
 //! ```no_run
 //! use mainstay::prelude::*;
-//! use mainstay_governance::batch::{BatchExecutor, BatchSettings, RetryPolicy, SplitPolicy};
-//! use mainstay_governance::pool::ResourcePool;
-//! use mainstay_governance::sink::postgres::{PostgresTable, Row, Values};
+//! use mainstay::governance::batch::{BatchExecutor, BatchSettings, RetryPolicy, SplitPolicy};
+//! use mainstay::governance::pool::ResourcePool;
+//! use mainstay::governance::sink::postgres::{PostgresTable, Row, Values};
 //! use serde::{Deserialize, Serialize};
 //!
 //! #[derive(Clone, Serialize, Deserialize)]

@@ -6,7 +6,7 @@ use super::Values;
 /// A row of a table.
 ///
 /// ```
-/// use mainstay_governance::sink::postgres::{Row, Values};
+/// use mainstay::governance::sink::postgres::{Row, Values};
 /// use serde::{Deserialize, Serialize};
 ///
 /// #[derive(Serialize, Deserialize)]

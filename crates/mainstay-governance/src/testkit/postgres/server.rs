@@ -28,7 +28,7 @@ const STATUS_LINE: usize = 7;
 /// process dies without dropping it, server and folders go as well. Its functions block: call them where a thread may wait.
 ///
 /// ```no_run
-/// use mainstay_governance::testkit::{PostgresOptions, PostgresServer, Stop};
+/// use mainstay::governance::testkit::{PostgresOptions, PostgresServer, Stop};
 ///
 /// let mut server = PostgresServer::start(PostgresOptions::default().with_max_connections(12))?;
 /// println!("connect to {}", server.connection_string());

@@ -11,9 +11,9 @@ use crate::settings::problem::Problem;
 use crate::settings::state_keys::is_state_key;
 
 /// A value whose parts come from several places, with where each is from.
-pub(super) struct Layered<T: 'static> {
+pub(in crate::settings) struct Layered<T: 'static> {
     keys: &'static [Key<T>],
-    pub(super) value: T,
+    pub(in crate::settings) value: T,
     /// What is not here is as it was from the start.
     origins: BTreeMap<&'static str, Origin>,
 }
@@ -25,17 +25,21 @@ impl<T: Clone> Clone for Layered<T> {
 }
 
 impl<T> Layered<T> {
-    pub(super) fn new(keys: &'static [Key<T>], value: T) -> Self {
+    pub(in crate::settings) fn new(keys: &'static [Key<T>], value: T) -> Self {
         Self { keys, value, origins: BTreeMap::new() }
     }
 
     /// The names of its keys.
-    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
+    pub(in crate::settings) fn names(&self) -> impl Iterator<Item = &'static str> + use<T> {
         self.keys.iter().map(|key| key.name)
     }
 
     /// Takes an assignment; `others` are keys of the same scope that somebody else takes.
-    pub(super) fn assign(&mut self, assignment: &Assignment, others: &[&'static str]) -> Result<(), Problem> {
+    pub(in crate::settings) fn assign(
+        &mut self,
+        assignment: &Assignment,
+        others: &[&'static str],
+    ) -> Result<(), Problem> {
         let Some(key) = self.keys.iter().find(|key| key.name == assignment.key) else {
             let known = self.keys.iter().map(|key| key.name).chain(others.iter().copied());
             return unknown(assignment, known);
@@ -46,8 +50,21 @@ impl<T> Layered<T> {
         Ok(())
     }
 
+    /// Refuses an assignment that was taken and has changed nothing, because beside the other values it has no meaning.
+    pub(in crate::settings) fn confirm(&self, assignment: &Assignment) -> Result<(), Problem> {
+        let key = self.keys.iter().find(|key| key.name == assignment.key);
+        let Some((key, wanted)) = key.and_then(|key| Some((key, key.form.read(&assignment.raw)?))) else {
+            return Ok(());
+        };
+        if (key.get)(&self.value) == wanted {
+            return Ok(());
+        }
+        let text = format!("{} has no meaning beside what the program says of this: remove it", assignment.name());
+        Err(Problem { place: assignment.origin.clone(), text })
+    }
+
     /// Lets code change the value. What `sure` names counts as changed, everything else if it is different afterwards.
-    pub(super) fn change(&mut self, origin: Origin, sure: &[&str], change: impl FnOnce(&mut T)) {
+    pub(in crate::settings) fn change(&mut self, origin: Origin, sure: &[&str], change: impl FnOnce(&mut T)) {
         let before: Vec<_> = self.keys.iter().map(|key| (key.get)(&self.value)).collect();
         change(&mut self.value);
         for (key, before) in self.keys.iter().zip(before) {
@@ -58,29 +75,53 @@ impl<T> Layered<T> {
     }
 
     /// True if anybody has set a key.
-    pub(super) fn is_said(&self, key: &str) -> bool {
+    pub(in crate::settings) fn is_said(&self, key: &str) -> bool {
         self.origins.contains_key(key)
     }
 
     /// The keys that a message names.
-    pub(super) fn named_in(&self, text: &str) -> Vec<&'static str> {
-        self.names().filter(|name| text.contains(name)).collect()
+    pub(in crate::settings) fn named_in(&self, text: &str) -> Vec<&'static str> {
+        self.names().filter(|name| names(text, name)).collect()
     }
 
     /// Where the last of these keys that anybody set comes from.
-    pub(super) fn said_last(&self, keys: &[&str]) -> Origin {
+    pub(in crate::settings) fn said_last(&self, keys: &[&str]) -> Origin {
         let said = keys.iter().rev().find_map(|key| self.origins.get(key));
         said.cloned().unwrap_or(Origin::Default)
     }
 
     /// All values with where they come from.
-    pub(super) fn entries(&self, scope: &Scope) -> Vec<Setting> {
+    pub(in crate::settings) fn entries(&self, scope: &Scope) -> Vec<Setting> {
         let shown = self.keys.iter().map(|key| Setting {
             key: scope.full(key.name),
             value: (key.get)(&self.value),
             origin: self.origins.get(key.name).cloned().unwrap_or(Origin::Default),
         });
         shown.collect()
+    }
+}
+
+/// Whether a text names a key, and not only another one that has it within.
+fn names(text: &str, key: &str) -> bool {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.match_indices(key).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let mut after = text[at + key.len()..].chars();
+        let ends = match after.next() {
+            Some('.') => !after.next().is_some_and(is_part),
+            letter => !letter.is_some_and(is_part),
+        };
+        ends && !before.is_some_and(|letter| is_part(letter) || letter == '.')
+    })
+}
+
+#[test]
+fn a_text_names_whole_keys() {
+    for named in ["lease is 1 s", "of lease.", "the lease: 3", "`lease`", "a.lease, lease"] {
+        assert!(names(named, "lease"), "{named}");
+    }
+    for other in ["leases", "a.lease", "lease.time", "re_lease", "lease_max", ""] {
+        assert!(!names(other, "lease"), "{other}");
     }
 }
 

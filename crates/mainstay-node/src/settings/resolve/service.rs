@@ -245,7 +245,7 @@ fn recut(declared: &Declared, wish: &Assignment) -> Result<Partitioning, Problem
 }
 
 /// A section without content is fine, a value in its place is not.
-fn section_alone(wish: &Assignment) -> Result<(), Problem> {
+pub(in crate::settings) fn section_alone(wish: &Assignment) -> Result<(), Problem> {
     if wish.raw == Raw::Other("empty table") {
         return Ok(());
     }

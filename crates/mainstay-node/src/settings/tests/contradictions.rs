@@ -63,7 +63,7 @@ const CONTRADICTIONS: &[(&str, &str)] = &[
 
 fn without_types(file: &str) -> mainstay_core::Result<Settings> {
     let file = Some(ConfigFile::new("mainstay.toml", file));
-    Surroundings { file, ..Surroundings::default() }.resolve(Knowledge::Nothing, Vec::new())
+    Surroundings { file, ..Surroundings::default() }.resolve(Knowledge::Nothing, Sections::default(), Vec::new())
 }
 
 #[test]

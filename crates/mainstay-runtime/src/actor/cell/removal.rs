@@ -8,14 +8,14 @@ use mainstay_core::contract::Fingerprinter;
 use mainstay_core::{Error, Result};
 
 use crate::actor::Actor;
-use crate::actor::cell::{ActorCell, Held, LetterTurn, Near, Running};
-use crate::actor::letter::{Letter, ReplyTo, poll_once};
+use crate::actor::cell::{ActorCell, ActorGuard, CellRef, ItemTurn, Running};
+use crate::actor::mailbox_item::{MailboxItem, ReplyTo, poll_once};
 use crate::actor::{deactivation, deletion};
 use crate::call::arrival::Call;
 use crate::call::chain::Chain;
 use crate::call::finished::Finished;
-use crate::call::host::{Progress, Start};
 use crate::call::idempotency::Arguments;
+use crate::call::object_host::{Progress, Start};
 
 /// How an actor is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,27 +58,20 @@ impl<T: Actor> Removing for Arc<ActorCell<T>> {
         {
             drop(inner);
             let cell = self.clone();
-            let held = Held::new(Near::Kept(cell.clone()), taken);
+            let guard = ActorGuard::new(CellRef::Kept(cell.clone()), taken);
             // The rest of the call, with its span, is over.
             let chain = call.current.chain.take();
             return Start::Turn(Progress::Ready(Box::pin(async move {
-                let (finished, is_wanted) = removed(held, removal, chain).await;
+                let (finished, is_wanted) = removed(guard, removal, chain).await;
                 if is_wanted {
                     cell.drained().await;
                 }
                 finished
             })));
         }
-        if let Some(error) = self.refusal(&inner, &call) {
-            return self.refuse(inner, &call, error);
-        }
-        let (reply, queued) = ReplyTo::new();
-        inner.queue.push_back(Box::new(RemovalLetter {
-            removal,
-            chain: call.current.chain.take(),
-            reply: Some(reply),
-        }));
-        Start::Queued(queued)
+        self.enqueue(inner, call, |mut call, reply| {
+            Box::new(RemovalItem { removal, chain: call.current.chain.take(), reply: Some(reply) })
+        })
     }
 }
 
@@ -90,29 +83,29 @@ impl<T: Actor> Removable for ActorCell<T> {
     fn depart(self: Arc<Self>) {
         let mut inner = self.enter();
         let is_there = inner.object.is_some() || inner.running != Running::Nobody;
-        if inner.is_closed || !is_there || inner.queue.front().is_some_and(|letter| letter.is_departure()) {
+        if inner.is_closed || !is_there || inner.queue.front().is_some_and(|item| item.is_departure()) {
             return;
         }
         // Before those who wait: they are to find a new one. It is one at most, and so no question of the mailbox.
-        inner.queue.push_front(Box::new(RemovalLetter { removal: Removal::Deactivate, chain: None, reply: None }));
+        inner.queue.push_front(Box::new(RemovalItem { removal: Removal::Deactivate, chain: None, reply: None }));
         let is_free = inner.running == Running::Nobody;
         drop(inner);
         if is_free {
-            let scope = self.site.hall.scope.clone();
+            let scope = self.shared.partition.scope.clone();
             drop(scope.spawn(self.drained()));
         }
     }
 }
 
 /// A removal that waits for its turn.
-struct RemovalLetter {
+struct RemovalItem {
     removal: Removal,
     chain: Option<Chain>,
     /// Who is told; nobody if it was the actor itself that asked for it.
     reply: Option<ReplyTo<Result<()>>>,
 }
 
-impl<T: Actor> Letter<T> for RemovalLetter {
+impl<T: Actor> MailboxItem<T> for RemovalItem {
     fn is_exclusive(&self) -> bool {
         true
     }
@@ -129,14 +122,18 @@ impl<T: Actor> Letter<T> for RemovalLetter {
         self.reply.as_ref().is_none_or(ReplyTo::claim)
     }
 
-    fn carry_out(self: Box<Self>, mut held: Held<'_, T>, cx: &mut Context<'_>) -> Option<LetterTurn> {
+    fn is_abandoned(&self) -> bool {
+        self.reply.as_ref().is_some_and(ReplyTo::is_abandoned)
+    }
+
+    fn carry_out(self: Box<Self>, mut guard: ActorGuard<'_, T>, cx: &mut Context<'_>) -> Option<ItemTurn> {
         let Self { removal, chain, reply } = *self;
         if let Some(chain) = &chain {
             chain.admitted();
         }
-        let held = held.hand_over();
+        let guard = guard.hand_over();
         let turn = async move {
-            let (finished, _) = removed(held, removal, chain).await;
+            let (finished, _) = removed(guard, removal, chain).await;
             if let Some(reply) = reply {
                 reply.send(finished);
             }
@@ -159,9 +156,13 @@ impl<T: Actor> Letter<T> for RemovalLetter {
 }
 
 /// Removes an actor. Returns whether somebody waits for it as well.
-async fn removed<T: Actor>(held: Held<'_, T>, removal: Removal, chain: Option<Chain>) -> (Finished<Result<()>>, bool) {
+async fn removed<T: Actor>(
+    guard: ActorGuard<'_, T>,
+    removal: Removal,
+    chain: Option<Chain>,
+) -> (Finished<Result<()>>, bool) {
     match removal {
-        Removal::Deactivate => (Finished::now(Ok(())), deactivation::leave(held, chain).await),
-        Removal::Delete => deletion::delete(held, chain).await,
+        Removal::Deactivate => (Finished::now(Ok(())), deactivation::leave(guard, chain).await),
+        Removal::Delete => deletion::delete(guard, chain).await,
     }
 }

@@ -22,7 +22,7 @@ pub struct DynamicStateMut<'c> {
 
 impl fmt::Debug for DynamicStateMut<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DynamicStateMut({})", self.context.site)
+        write!(f, "DynamicStateMut({})", self.context.shared)
     }
 }
 
@@ -85,7 +85,7 @@ impl<'c> DynamicStateMut<'c> {
             true => Ok(()),
             false => Err(Error::new(
                 ErrorKind::Conflict,
-                format!("{} has a state {name:?} already: use `set` to replace it", self.context.site),
+                format!("{} has a state {name:?} already: use `set` to replace it", self.context.shared),
             )),
         }
     }
@@ -138,7 +138,7 @@ impl<'c> DynamicStateMut<'c> {
     pub fn remove(&mut self, name: &str) -> Result<()> {
         match self.try_remove(name)? {
             true => Ok(()),
-            false => Err(not_found(&self.context.site, name)),
+            false => Err(not_found(&self.context.shared, name)),
         }
     }
 
@@ -157,8 +157,8 @@ impl<'c> DynamicStateMut<'c> {
     /// Drops everything that is in memory, and with it what has changed since the last save. What is asked for next is
     /// loaded again.
     pub fn clear_cache(&mut self) {
-        let Context { site, pages, .. } = &mut *self.context;
-        pages.clear(site);
+        let Context { shared, pages, .. } = &mut *self.context;
+        pages.clear(shared);
     }
 
     /// Saves in the middle of a turn what can be reached from the actor's context: its dynamic state, and the reminders and
@@ -186,7 +186,7 @@ impl<'c> DynamicStateMut<'c> {
 
     fn put<T: StateValue>(&mut self, name: &str, value: Arc<T>) -> Result<()> {
         // A name that is too long is told where it is given.
-        stored_name(&self.context.site, name)?;
+        stored_name(&self.context.shared, name)?;
         self.context.pages.put(name, value);
         Ok(())
     }

@@ -6,8 +6,8 @@ use mainstay_core::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::kept::VALUE_LIMITS;
-use crate::actor::site::Site;
 
 /// What can be kept under a name: any serde type that owns what it has. There is nothing to implement.
 #[diagnostic::on_unimplemented(
@@ -48,12 +48,12 @@ impl<T: StateValue> Item for T {
 ///
 /// # Errors
 /// `Invalid` if it is of another one.
-pub(super) fn typed<T: StateValue>(site: &Site, name: &str, item: Arc<dyn Item>) -> Result<Arc<T>> {
-    let held = (*item).type_name();
+pub(super) fn typed<T: StateValue>(shared: &ActorShared, name: &str, item: Arc<dyn Item>) -> Result<Arc<T>> {
+    let guard = (*item).type_name();
     let item: Arc<dyn Any + Send + Sync> = item;
     item.downcast().map_err(|_| {
         Error::invalid(format!(
-            "state {name:?} of {site} is in memory as {held}, and is asked for as {}: use one type for it",
+            "state {name:?} of {shared} is in memory as {guard}, and is asked for as {}: use one type for it",
             type_name::<T>()
         ))
     })
@@ -63,9 +63,9 @@ pub(super) fn typed<T: StateValue>(site: &Site, name: &str, item: Arc<dyn Item>)
 ///
 /// # Errors
 /// `Invalid` if it is of another type, `Corrupt` if it is damaged.
-pub(super) fn decoded<T: StateValue>(site: &Site, name: &str, stored: &[u8]) -> Result<(Arc<T>, Unknown)> {
+pub(super) fn decoded<T: StateValue>(shared: &ActorShared, name: &str, stored: &[u8]) -> Result<(Arc<T>, Unknown)> {
     let (value, unknown) = contract::decode_keeping::<T>(stored).map_err(|error| {
-        let text = format!("state {name:?} of {site} is stored as something that is no {}", type_name::<T>());
+        let text = format!("state {name:?} of {shared} is stored as something that is no {}", type_name::<T>());
         Error::new(error.kind(), text).with_source(error)
     })?;
     Ok((Arc::new(value), unknown))

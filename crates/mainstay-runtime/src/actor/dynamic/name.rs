@@ -1,7 +1,7 @@
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::STATE_NAME_BYTES_MAX;
 
-use crate::actor::site::Site;
+use crate::actor::actor_shared::ActorShared;
 
 /// The most bytes of a name of dynamic state.
 pub const DYNAMIC_NAME_BYTES_MAX: usize = STATE_NAME_BYTES_MAX - MARK.len();
@@ -14,12 +14,12 @@ pub(super) const MARK: &str = "\0";
 ///
 /// # Errors
 /// `TooLarge` above [`DYNAMIC_NAME_BYTES_MAX`].
-pub(super) fn stored_name(site: &Site, name: &str) -> Result<String> {
+pub(super) fn stored_name(shared: &ActorShared, name: &str) -> Result<String> {
     if name.len() > DYNAMIC_NAME_BYTES_MAX {
         return Err(Error::new(
             ErrorKind::TooLarge,
             format!(
-                "a name of dynamic state of {site} has {} bytes, and DYNAMIC_NAME_BYTES_MAX is {DYNAMIC_NAME_BYTES_MAX}: \
+                "a name of dynamic state of {shared} has {} bytes, and DYNAMIC_NAME_BYTES_MAX is {DYNAMIC_NAME_BYTES_MAX}: \
                  use a hash of it",
                 name.len()
             ),

@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 
 use super::item::Item;
 use super::name::stored_name;
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::kept::{Seal, not_stored};
-use crate::actor::site::Site;
 
 /// How many bytes of an actor's dynamic state stay in memory that have not changed; beyond, what was not used for longest goes
 /// and is read again when it is asked for. What has changed is in memory until it is saved, and bounded by what a commit may
@@ -87,7 +87,7 @@ impl Pages {
     /// Keeps what was read of so many bytes, unless another turn that runs beside this one did so before. Returns what is kept.
     pub(super) fn keep(
         &self,
-        site: &Site,
+        shared: &ActorShared,
         name: &str,
         item: Arc<dyn Item>,
         unknown: Unknown,
@@ -110,8 +110,8 @@ impl Pages {
                 let rest = Rest::Read(unknown);
                 place.insert(Entry { item: Some(item.clone()), rest, is_changed: false, weight, used });
                 entries.weight += u64::from(weight);
-                site.weigh(0, weight);
-                let evicted = entries.evict(site);
+                shared.weigh(0, weight);
+                let evicted = entries.evict(shared);
                 drop(entries);
                 drop(evicted);
                 item
@@ -164,9 +164,9 @@ impl Pages {
     }
 
     /// Lets go of everything, changed or not.
-    pub(crate) fn clear(&mut self, site: &Site) {
+    pub(crate) fn clear(&mut self, shared: &ActorShared) {
         let Some(mut entries) = self.0.take() else { return };
-        entries.get_mut().by_name.values().for_each(|entry| site.weigh(entry.weight, 0));
+        entries.get_mut().by_name.values().for_each(|entry| shared.weigh(entry.weight, 0));
     }
 
     /// Hands over what has changed.
@@ -182,12 +182,12 @@ impl Pages {
         for (name, entry) in entries.by_name.iter_mut().filter(|(_, entry)| entry.is_changed) {
             let before = entry.weight;
             entry.weight = entry.seal(seal, name)?.map_or(0, |bytes| weight(name, bytes));
-            seal.site.weigh(before, entry.weight);
+            seal.shared.weigh(before, entry.weight);
             entries.weight = (entries.weight + u64::from(entry.weight)).saturating_sub(u64::from(before));
         }
         entries.by_name.retain(|_, entry| entry.item.is_some());
         entries.is_changed = false;
-        drop(entries.evict(seal.site));
+        drop(entries.evict(seal.shared));
         Ok(())
     }
 }
@@ -199,7 +199,7 @@ impl Entries {
     }
 
     /// Takes out what was not used for longest and has not changed, if all of it is too much.
-    fn evict(&mut self, site: &Site) -> Vec<Entry> {
+    fn evict(&mut self, shared: &ActorShared) -> Vec<Entry> {
         if self.weight <= CACHED_BYTES_MAX {
             return Vec::new();
         }
@@ -215,7 +215,7 @@ impl Entries {
             }
             let Some(entry) = self.by_name.remove(&name) else { continue };
             self.weight = self.weight.saturating_sub(u64::from(entry.weight));
-            site.weigh(entry.weight, 0);
+            shared.weigh(entry.weight, 0);
             evicted.push(entry);
         }
         evicted
@@ -230,8 +230,8 @@ fn weight(name: &str, bytes: usize) -> u32 {
 impl Entry {
     /// Hands it over. Returns how many bytes it has then; `None` if it is removed.
     fn seal(&mut self, seal: &mut Seal<'_>, name: &str) -> Result<Option<usize>> {
-        let stored_name = stored_name(seal.site, name)?;
-        let stored = seal.site.state(&stored_name)?;
+        let stored_name = stored_name(seal.shared, name)?;
+        let stored = seal.shared.state(&stored_name)?;
         let Some(item) = &self.item else {
             if stored.is_some() {
                 seal.writes().remove_state(&stored_name);
@@ -243,7 +243,7 @@ impl Entry {
             (Rest::Unread, Some(stored)) => item.unknown_of(stored),
             (Rest::Unread, None) | (Rest::Fresh, _) => Unknown::default(),
         };
-        let (bytes, unknown) = item.encode(&unknown).map_err(|error| not_stored(seal.site, name, error))?;
+        let (bytes, unknown) = item.encode(&unknown).map_err(|error| not_stored(seal.shared, name, error))?;
         let length = bytes.len();
         if stored.is_none_or(|stored| stored != bytes) {
             seal.writes().put_state(&stored_name, bytes.into())?;

@@ -8,7 +8,7 @@ use super::item::{StateValue, decoded, typed};
 use super::name::{MARK, stored_name};
 use super::pages::Found;
 use crate::actor::Context;
-use crate::actor::site::Site;
+use crate::actor::actor_shared::ActorShared;
 
 /// An actor's state under names that are chosen as it runs, to be read. Comes from [`Context::state`].
 ///
@@ -25,7 +25,7 @@ pub struct DynamicState<'c> {
 
 impl fmt::Debug for DynamicState<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DynamicState({})", self.context.site)
+        write!(f, "DynamicState({})", self.context.shared)
     }
 }
 
@@ -39,7 +39,7 @@ impl<'c> DynamicState<'c> {
     /// # Errors
     /// `NotFound` if there is none; `Invalid` if it is of another type; whatever keeps it from being read.
     pub fn get<T: StateValue>(self, name: &str) -> Result<Arc<T>> {
-        self.try_get(name)?.ok_or_else(|| not_found(&self.context.site, name))
+        self.try_get(name)?.ok_or_else(|| not_found(&self.context.shared, name))
     }
 
     /// The value of a name, if there is one.
@@ -47,14 +47,14 @@ impl<'c> DynamicState<'c> {
     /// # Errors
     /// `Invalid` if it is of another type; whatever keeps it from being read.
     pub fn try_get<T: StateValue>(self, name: &str) -> Result<Option<Arc<T>>> {
-        let Context { site, pages, .. } = self.context;
+        let Context { shared, pages, .. } = self.context;
         match pages.find(name) {
-            Found::Value(item) => typed(site, name, item).map(Some),
+            Found::Value(item) => typed(shared, name, item).map(Some),
             Found::Removed => Ok(None),
             Found::Nothing => {
-                let Some(stored) = site.state(&stored_name(site, name)?)? else { return Ok(None) };
-                let (value, unknown) = decoded::<T>(site, name, &stored)?;
-                typed(site, name, pages.keep(site, name, value, unknown, stored.len())).map(Some)
+                let Some(stored) = shared.state(&stored_name(shared, name)?)? else { return Ok(None) };
+                let (value, unknown) = decoded::<T>(shared, name, &stored)?;
+                typed(shared, name, pages.keep(shared, name, value, unknown, stored.len())).map(Some)
             }
         }
     }
@@ -64,11 +64,11 @@ impl<'c> DynamicState<'c> {
     /// # Errors
     /// Whatever keeps it from being read.
     pub fn contains(self, name: &str) -> Result<bool> {
-        let Context { site, pages, .. } = self.context;
+        let Context { shared, pages, .. } = self.context;
         match pages.find(name) {
             Found::Value(_) => Ok(true),
             Found::Removed => Ok(false),
-            Found::Nothing => Ok(site.state(&stored_name(site, name)?)?.is_some()),
+            Found::Nothing => Ok(shared.state(&stored_name(shared, name)?)?.is_some()),
         }
     }
 
@@ -77,10 +77,13 @@ impl<'c> DynamicState<'c> {
     /// # Errors
     /// Whatever keeps them from being read.
     pub fn names(self) -> Result<Vec<String>> {
-        let Context { site, pages, .. } = self.context;
+        let Context { shared, pages, .. } = self.context;
         // What is not committed comes before what is: a commit that ends between the two is then seen twice, not missed.
-        let uncommitted = site.gate.uncommitted();
-        let stored = site.hall.store()?.state_names_starting(&site.id, MARK)?;
+        let uncommitted = shared.gate.uncommitted();
+        let stored = match shared.partition.store_if_any()? {
+            Some(store) => store.state_names_starting(&shared.id, MARK)?,
+            None => Vec::new(),
+        };
         let mut names: BTreeSet<String> =
             stored.iter().filter_map(|name| name.strip_prefix(MARK)).map(str::to_owned).collect();
         for writes in uncommitted {
@@ -106,9 +109,9 @@ fn change(names: &mut BTreeSet<String>, name: String, is_there: bool) {
     };
 }
 
-pub(super) fn not_found(site: &Site, name: &str) -> Error {
+pub(super) fn not_found(shared: &ActorShared, name: &str) -> Error {
     Error::new(
         ErrorKind::NotFound,
-        format!("{site} has no state {name:?}: set it first, or ask for it by a `try_` method"),
+        format!("{shared} has no state {name:?}: set it first, or ask for it by a `try_` method"),
     )
 }

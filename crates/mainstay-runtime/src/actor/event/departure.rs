@@ -3,8 +3,8 @@ use std::sync::Arc;
 use mainstay_state::actor::{ActorWrites, Published};
 use parking_lot::Mutex;
 
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::event::definition::AnyEvent;
-use crate::actor::site::Site;
 
 /// The events that leave an actor with a commit, while they do.
 ///
@@ -32,55 +32,55 @@ impl Departures {
 }
 
 /// To be called when a commit has succeeded, before its outputs leave.
-pub(crate) fn begin(site: &Site, writes: &ActorWrites) {
-    if writes.is_publishing() && site.hall.audience.hears(&site.id) {
-        *site.departures.leaving.lock() = Some(Vec::new());
+pub(crate) fn begin(shared: &ActorShared, writes: &ActorWrites) {
+    if writes.is_publishing() && shared.partition.audience.hears(&shared.id) {
+        *shared.departures.leaving.lock() = Some(Vec::new());
     }
 }
 
 /// To be called when the outputs of a commit have left: hands the events among them to those who listen.
-pub(crate) fn end(site: &Site, writes: &ActorWrites) {
+pub(crate) fn end(shared: &ActorShared, writes: &ActorWrites) {
     if !writes.is_publishing() && !writes.is_deleted() {
         return;
     }
-    let leaving = site.departures.leaving.lock().take().unwrap_or_default();
+    let leaving = shared.departures.leaving.lock().take().unwrap_or_default();
     let (before, leaving) = match writes.is_deleted() {
         true => split(leaving, |name| writes.published(name)),
         false => (Vec::new(), leaving),
     };
     // Their count was deleted with the actor.
-    before.into_iter().for_each(|departure| deliver(site, departure, None));
-    if writes.is_deleted() && !site.hall.audience.is_empty() {
-        site.hall.audience.all_listeners(&site.id).iter().for_each(|inbox| inbox.delete());
+    before.into_iter().for_each(|departure| deliver(shared, departure, None));
+    if writes.is_deleted() && !shared.partition.audience.is_empty() {
+        shared.partition.audience.all_listeners(&shared.id).iter().for_each(|inbox| inbox.delete());
     }
     let mut numbers: Vec<(&str, Option<Published>)> = Vec::new();
     for departure in leaving {
         let place = numbers.iter().position(|(name, _)| *name == departure.name).unwrap_or_else(|| {
-            numbers.push((departure.name, first(site, departure.name, writes.published(departure.name))));
+            numbers.push((departure.name, first(shared, departure.name, writes.published(departure.name))));
             numbers.len() - 1
         });
         // If it is not known, they are counted as missed when the next one leaves.
         let Some(number) = &mut numbers[place].1 else { continue };
         let this = *number;
         number.count = number.count.saturating_add(1);
-        deliver(site, departure, Some(this));
+        deliver(shared, departure, Some(this));
     }
 }
 
 /// The number of the first of the last so many events.
-fn first(site: &Site, event: &str, count: u64) -> Option<Published> {
-    match site.hall.store().and_then(|store| store.published(&site.id, event)) {
+fn first(shared: &ActorShared, event: &str, count: u64) -> Option<Published> {
+    match shared.partition.store().and_then(|store| store.published(&shared.id, event)) {
         Ok(last) => last.map(|last| Published { count: last.count.saturating_sub(count) + 1, ..last }),
         Err(error) => {
-            tracing::debug!(actor = %site, event, ?error, "events are not delivered: their numbers cannot be read");
+            tracing::debug!(actor = %shared, event, ?error, "events are not delivered: their numbers cannot be read");
             None
         }
     }
 }
 
-fn deliver(site: &Site, departure: Departure, number: Option<Published>) {
-    for inbox in site.hall.audience.listeners(&site.id, departure.name) {
-        inbox.push(departure.event.clone(), number, site.hall.settings.events_buffer);
+fn deliver(shared: &ActorShared, departure: Departure, number: Option<Published>) {
+    for inbox in shared.partition.audience.listeners(&shared.id, departure.name) {
+        inbox.push(departure.event.clone(), number, shared.partition.settings.events_buffer);
     }
 }
 

@@ -17,18 +17,19 @@ impl Context {
     /// # Errors
     /// `Invalid` outside of a turn of this actor, `TooLarge` if the name of the event is too long.
     pub fn publish<E: Event>(&self, event: E) -> Result<()> {
-        if !current::site().is_some_and(|site| Arc::ptr_eq(&site, &self.site)) {
+        if !current::shared().is_some_and(|shared| Arc::ptr_eq(&shared, &self.shared)) {
+            self.shared.partition.check_attached(format_args!("event {} of {}", E::NAME, self.shared))?;
             return Err(Error::invalid(format!(
                 "{} can publish {} in a turn of its own only: do it in a method, a timer or a reminder",
-                self.site,
+                self.shared,
                 E::NAME
             )));
         }
         current::change(|writes| writes.publish(E::NAME))?;
-        let site = self.site.clone();
+        let shared = self.shared.clone();
         current::leave(move |result| {
             if result.is_ok() {
-                site.departures.add(E::NAME, event);
+                shared.departures.add(E::NAME, event);
             }
         });
         Ok(())

@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 
 use crate::actor::Actor;
+use crate::actor::actor_shared::ActorShared;
 use crate::actor::cell::ActorCell;
 use crate::actor::context::Context;
 use crate::actor::event::definition::Event;
@@ -13,10 +14,10 @@ use crate::actor::event::events::Events;
 use crate::actor::event::handler::EventMethod;
 use crate::actor::event::received::Received;
 use crate::actor::internal::run_turn;
-use crate::actor::site::Site;
-use crate::backoff::Backoff;
 use crate::call::arrival::Method;
 use crate::call::proxy::Proxy;
+use crate::call::turn::catching;
+use mainstay_core::Backoff;
 
 /// How many subscriptions an active actor may have; beyond it is `Overloaded`. Each has a task.
 pub(crate) const SUBSCRIPTIONS_PER_ACTOR_MAX: usize = 1024;
@@ -58,10 +59,11 @@ impl Context {
         E: Event,
         F: for<'a> EventMethod<'a, A, E> + Sync + 'static,
     {
-        if self.site.cell::<ActorCell<A>>().is_none() {
+        if self.shared.cell::<ActorCell<A>>().is_none() {
+            self.shared.partition.check_attached(format_args!("a subscription of {}", self.shared))?;
             return Err(Error::invalid(format!(
                 "{} cannot handle events by {}: give a handler that takes its own type",
-                self.site,
+                self.shared,
                 std::any::type_name::<A>()
             )));
         }
@@ -73,11 +75,11 @@ impl Context {
                 format!(
                     "{} has {SUBSCRIPTIONS_PER_ACTOR_MAX} subscriptions already (SUBSCRIPTIONS_PER_ACTOR_MAX): let \
                      several actors share the work",
-                    self.site
+                    self.shared
                 ),
             ));
         }
-        let task = self.site.hall.scope.spawn(listen(self.site.clone(), events, handler));
+        let task = self.shared.partition.scope.spawn(listen(self.shared.clone(), events, handler));
         tasks.push(task.abort_handle());
         Ok(())
     }
@@ -102,22 +104,30 @@ impl Drop for Listeners {
 }
 
 /// Handles what comes, one after another.
-async fn listen<A, E, F>(site: Arc<Site>, mut events: Events<E>, handler: F)
+async fn listen<A, E, F>(shared: Arc<ActorShared>, mut events: Events<E>, handler: F)
 where
     A: Actor,
     E: Event,
     F: for<'a> EventMethod<'a, A, E> + Sync + 'static,
 {
     while !events.is_ended() {
-        match events.next().await {
-            Ok(received) => handle(&site, received, &handler).await,
-            Err(error) => tracing::debug!(actor = %site, ?events, ?error, "a subscription was told"),
+        // An event is cloned by code of the application, or decoded by it, and so is what the handler has captured. A panic there
+        // costs this event, and not the subscription.
+        let handled = catching("handling an event", async {
+            match events.next().await {
+                Ok(received) => handle(&shared, received, &handler).await,
+                Err(error) => tracing::debug!(actor = %shared, ?events, ?error, "a subscription was told"),
+            }
+            Ok(())
+        });
+        if let Err(error) = handled.await {
+            tracing::error!(actor = %shared, ?events, ?error, "an event is lost");
         }
     }
 }
 
 /// Handles an event in a turn. One that finds the mailbox full waits: meanwhile the subscription's own buffer fills.
-async fn handle<A, E, F>(site: &Arc<Site>, received: Received<E>, handler: &F)
+async fn handle<A, E, F>(shared: &Arc<ActorShared>, received: Received<E>, handler: &F)
 where
     A: Actor,
     E: Event,
@@ -125,8 +135,8 @@ where
 {
     let sequence = received.sequence;
     let unhandled = Arc::new(Mutex::new(Some(received)));
-    let mut backoff = Backoff::new();
-    while let Some(cell) = site.cell::<ActorCell<A>>() {
+    let mut backoff = Backoff::default().retries();
+    while let Some(cell) = shared.cell::<ActorCell<A>>() {
         let (handler, unhandled_here) = (handler.clone(), unhandled.clone());
         let turn = run_turn(&cell, &ON_EVENT, move |actor: &mut A| {
             let received = unhandled_here.lock().take();
@@ -139,7 +149,7 @@ where
         });
         let Err(error) = turn.await else { return };
         if error.kind() != ErrorKind::Overloaded || unhandled.lock().is_none() {
-            tracing::warn!(actor = %site, event = E::NAME, sequence, ?error, "an event could not be handled");
+            tracing::warn!(actor = %shared, event = E::NAME, sequence, ?error, "an event could not be handled");
             return;
         }
         time::sleep(backoff.pause()).await;

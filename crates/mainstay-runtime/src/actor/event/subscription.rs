@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 use mainstay_core::{ActorId, Error, ErrorKind, Result};
 
 use crate::actor::event::inbox::{Inbox, Taken, Waiting};
-use crate::slot::{Occupant, Slot, Tenant};
+use crate::slot::{PartitionObjects, Slot, SlotState};
 
 /// A subscription to events of a type of an actor, until it is dropped.
 pub(crate) struct Subscription {
@@ -38,8 +38,8 @@ impl Subscription {
             return Err(slot.stopped());
         }
         // Afterwards, so that nothing is missed in between.
-        if let Occupant::Open(opened) = slot.occupant()
-            && let Tenant::Actors(actors) = &opened.tenant
+        if let SlotState::Open(opened) = slot.state()
+            && let PartitionObjects::Actors(actors) = &opened.objects
             && let Ok(published) = actors.published(&actor, event)
         {
             inbox.start(published);

@@ -14,24 +14,24 @@ use mainstay_state::actor::ActorWrites;
 use super::answers::{known_answer, record_answer, refuse_if_full};
 use super::making::{activate, restore};
 use super::{Followers, Moving, ended, gather, missing, panicked_when, poll_on_stage, submit, turn_failed};
-use crate::actor::cell::Held;
+use crate::actor::cell::ActorGuard;
 use crate::actor::deletion;
-use crate::actor::gate::{self, Crowded, Hold, Output, Remains};
+use crate::actor::gate::{self, Crowded, Hold, Output, TurnEffects};
+use crate::actor::pooled_future::PooledFuture;
 use crate::actor::presence::Object;
-use crate::actor::room::Room;
 use crate::actor::{Actor, ActorOpening, Seal};
 use crate::call::arrival::Method;
-use crate::call::contract::{Outcome, Reply};
+use crate::call::contract::{MethodResult, Reply};
 use crate::call::current::{self, Current, TurnKind};
-use crate::call::finished::{Answer, Finished};
-use crate::call::host::Progress;
+use crate::call::finished::{Finished, MethodAnswer};
 use crate::call::idempotency::CallKey;
+use crate::call::object_host::Progress;
 use crate::observe::storage::activating;
 use crate::observe::turn::TurnWatch;
 
 /// A turn of an actor: all of it but the method.
 pub(super) struct ActorTurn<'c, T: Actor> {
-    pub(super) held: Held<'c, T>,
+    pub(super) guard: ActorGuard<'c, T>,
     watch: TurnWatch,
     /// Taken out while the method is polled.
     current: Option<Box<Current>>,
@@ -49,15 +49,20 @@ pub(super) type Left<R> = Result<Result<R>, String>;
 pub(super) type Ending<R> = Pin<Box<dyn Future<Output = Finished<R>> + Send>>;
 
 impl<'c, T: Actor> ActorTurn<'c, T> {
-    pub(super) fn new(held: Held<'c, T>, mut current: Box<Current>, kind: TurnKind, followers: Followers) -> Self {
+    pub(super) fn new(
+        guard: ActorGuard<'c, T>,
+        mut current: Box<Current>,
+        kind: TurnKind,
+        followers: Followers,
+    ) -> Self {
         let (method, is_measured) = (current.method, current.arrived.take().is_some());
         let watch = TurnWatch::begin(method, is_measured);
-        Self { held, watch, current: Some(current), method, kind, followers, writes: None }
+        Self { guard, watch, current: Some(current), method, kind, followers, writes: None }
     }
 
     /// One whose method has run since a moment.
     pub(super) fn running(
-        held: Held<'c, T>,
+        guard: ActorGuard<'c, T>,
         current: Option<Box<Current>>,
         method: &'static Method,
         since: Coarse,
@@ -65,19 +70,19 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         followers: Followers,
     ) -> Self {
         let watch = TurnWatch::running(method, since);
-        Self { held, watch, current, method, kind, followers, writes: None }
+        Self { guard, watch, current, method, kind, followers, writes: None }
     }
 
     /// The same in hands that keep it; these have none any more.
     #[cold]
     pub(super) fn hand_over(&mut self) -> ActorTurn<'static, T> {
         let Self { method, kind, followers, .. } = *self;
-        let (held, watch) = (self.held.hand_over(), self.watch.hand_over());
+        let (guard, watch) = (self.guard.hand_over(), self.watch.hand_over());
         let (mut current, writes) = (self.current.take(), self.writes.take());
         if let Some(current) = &mut current {
             current.count_deadline();
         }
-        ActorTurn { held, watch, current, method, kind, followers, writes }
+        ActorTurn { guard, watch, current, method, kind, followers, writes }
     }
 
     /// What makes a repeated call the same one.
@@ -88,12 +93,12 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
 
     /// The object, if there is nothing to do before the method can run.
     pub(super) fn ready(&mut self) -> Option<Object<T>> {
-        if self.has_to_prepare() { None } else { self.held.object.take() }
+        if self.has_to_prepare() { None } else { self.guard.object.take() }
     }
 
     /// True if there is something to do before the method can run.
     pub(super) fn has_to_prepare(&self) -> bool {
-        self.key().is_some() || !self.held.is_ready(self.kind)
+        self.key().is_some() || !self.guard.is_ready(self.kind)
     }
 
     /// Looks for the answer that was given before, and activates the actor. Returns how the turn ends, if it does.
@@ -101,16 +106,16 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         if let Some(finished) = self.answered_before().await {
             return Some(finished);
         }
-        if !self.held.is_fresh() && !self.held.is_exclusive() {
+        if !self.guard.is_fresh() && !self.guard.is_exclusive() {
             // A commit has failed since it was let in. An actor is made by who has it to itself, and others share this one.
-            let error = gate::stale(self.held.site());
+            let error = gate::stale(self.guard.actor_shared());
             return Some(self.leave(Finished::failed(error)).await);
         }
-        if !self.held.is_fresh() {
-            let site = self.held.site().clone();
+        if !self.guard.is_fresh() {
+            let shared = self.guard.actor_shared().clone();
             let trace = Current::take_trace(&mut self.current);
             let activated = {
-                let mut activation = pin!(activating(&site, activate(&mut self.held)));
+                let mut activation = pin!(activating(&shared, activate(&mut self.guard)));
                 poll_fn(|cx| trace.within(|| activation.as_mut().poll(cx))).await
             };
             if let Some(current) = &mut self.current {
@@ -120,14 +125,14 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
                 Ok(changed) => self.writes = changed,
                 Err(error) => return Some(self.leave(Finished::failed(error)).await),
             }
-            let failures = self.held.failures();
+            let generation = self.guard.generation();
             if let Some(current) = &mut self.current {
-                current.failures = failures;
+                current.generation = generation;
             }
         }
-        if self.kind == TurnKind::Shared && self.held.is_exclusive() {
-            self.held.downgrade();
-            self.held.cell().clone().drained().await;
+        if self.kind == TurnKind::Shared && self.guard.is_exclusive() {
+            self.guard.downgrade();
+            self.guard.cell().clone().drained().await;
         }
         None
     }
@@ -135,18 +140,18 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     /// How a call ends that was answered before. The actor is not needed for it, and one that has deleted itself in that
     /// call must not come back.
     async fn answered_before<R: Reply>(&mut self) -> Option<Finished<R>> {
-        let (site, key) = (self.held.site().clone(), self.key()?.clone());
+        let (shared, key) = (self.guard.actor_shared().clone(), self.key()?.clone());
         // Before the answer is looked up: it may stand on a commit that fails afterwards.
-        let failures = site.gate.failures();
-        let finished = match known_answer::<R>(&site, &key, self.method) {
-            Ok(None) => match refuse_if_full(&site) {
+        let generation = shared.gate.generation();
+        let finished = match known_answer::<R>(&shared, &key, self.method) {
+            Ok(None) => match refuse_if_full(&shared) {
                 Ok(()) => return None,
                 Err(error) => Finished::failed(error),
             },
             Ok(Some(reply)) => {
                 self.watch.succeed();
-                let hold = submit(&site, failures, None, Vec::new()).await;
-                Finished { answer: Answer::Now(reply), hold }
+                let hold = submit(&shared, generation, None, Vec::new()).await;
+                Finished { answer: MethodAnswer::Now(reply), hold }
             }
             Err(error) => Finished::failed(error),
         };
@@ -162,18 +167,18 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     pub(super) fn go_on<R, F>(
         mut self,
         polled: Poll<(Object<T>, Left<R>)>,
-        room: Room<F>,
+        future: PooledFuture<F>,
         cx: &mut Context<'_>,
     ) -> Progress<R::Reply>
     where
-        R: Outcome,
+        R: MethodResult,
         F: Future<Output = (Object<T>, Left<R>)> + Send + 'static,
     {
         let Poll::Ready((object, left)) = polled else {
             self.waits(cx);
-            return Progress::Moving(Box::pin(Moving { room, ending: None, turn: self.hand_over() }));
+            return Progress::Moving(Box::pin(Moving { future, ending: None, turn: self.hand_over() }));
         };
-        room.vacate(self.method);
+        future.vacate(self.method);
         match self.end_at_once(object, left, cx) {
             Ok(finished) => Progress::Finished(finished),
             Err(ending) => {
@@ -184,79 +189,80 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     }
 
     /// Ends the turn, if that takes no waiting: what it has changed is sealed, and those who wait get theirs.
-    pub(super) fn end_at_once<R: Outcome>(
+    pub(super) fn end_at_once<R: MethodResult>(
         &mut self,
         mut object: Object<T>,
         left: Left<R>,
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
-        self.watch.ended(self.held.site());
-        let current::Remains { site, writes: changes, mut outputs, failures, key, has_handed_over } =
+        self.watch.ended(self.guard.actor_shared());
+        let current::EndedTurn { shared, writes: changes, mut outputs, generation, key, has_handed_over } =
             ended(self.current.take());
-        object.lent = site;
-        self.held.object = Some(object);
+        object.lent = shared;
+        self.guard.object = Some(object);
         let (answer, is_success) = match left {
             Ok(Ok(outcome)) => {
                 let is_success = outcome.is_success();
                 (outcome.into_answer(), is_success)
             }
-            Ok(Err(error)) => (Answer::Now(R::Reply::failed(error)), false),
-            Err(panic) => (Answer::Now(R::Reply::failed(self.panicked(&panic))), false),
+            Ok(Err(error)) => (MethodAnswer::Now(R::Reply::failed(error)), false),
+            Err(panic) => (MethodAnswer::Now(R::Reply::failed(self.panicked(&panic))), false),
         };
         if !is_success {
-            let submitted = self.fail(failures, outputs, has_handed_over, cx);
-            return self.go_out(answer, failures, submitted, cx);
+            let submitted = self.fail(generation, outputs, has_handed_over, cx);
+            return self.go_out(answer, generation, submitted, cx);
         }
         self.watch.succeed();
         let mut is_deleted = false;
         if self.kind == TurnKind::Exclusive {
-            if let Some(object) = &mut self.held.object {
+            if let Some(object) = &mut self.guard.object {
                 // It may have been read anew in the turn, after a save that failed.
-                object.failures = failures;
+                object.generation = generation;
             }
             is_deleted = changes.as_ref().is_some_and(|changes| changes.is_deleted());
         }
         if changes.is_some() || key.is_some() || (T::KEEPS && self.kind == TurnKind::Exclusive) {
             let is_new = self.writes.is_some();
             let sealed = catch_unwind(AssertUnwindSafe(|| self.seal(changes, key.as_deref(), &answer, &mut outputs)));
-            let sealed = sealed
-                .unwrap_or_else(|panic| Err(panicked_when(self.held.site(), "its state was being stored", &*panic)));
+            let sealed = sealed.unwrap_or_else(|panic| {
+                Err(panicked_when(self.guard.actor_shared(), "its state was being stored", &*panic))
+            });
             if let Err(error) = sealed {
-                let submitted = self.fail_sealed(is_new, failures, outputs, cx);
-                return self.go_out(Answer::Now(R::Reply::failed(error)), failures, submitted, cx);
+                let submitted = self.fail_sealed(is_new, generation, outputs, cx);
+                return self.go_out(MethodAnswer::Now(R::Reply::failed(error)), generation, submitted, cx);
             }
         }
         if is_deleted {
-            self.held.site().is_in_passing.store(false, Ordering::Relaxed);
-            return Err(self.delete(failures, outputs, answer));
+            self.guard.actor_shared().is_in_passing.store(false, Ordering::Relaxed);
+            return Err(self.delete(generation, outputs, answer));
         }
-        let remains = Remains { writes: self.writes.take(), outputs };
-        let submitted = gate::submit(self.held.site(), failures, remains, cx);
-        self.go_out(answer, failures, submitted, cx)
+        let effects = TurnEffects { writes: self.writes.take(), outputs };
+        let submitted = gate::submit(self.guard.actor_shared(), generation, effects, cx);
+        self.go_out(answer, generation, submitted, cx)
     }
 
     /// Lets the answer go with what was submitted. The actor is kept where there was no room for that, and where turns must not
     /// overlap with commits.
     fn go_out<R: Reply>(
         &mut self,
-        answer: Answer<R>,
-        failures: u64,
+        answer: MethodAnswer<R>,
+        generation: u64,
         submitted: Result<Option<Hold>, Box<Crowded>>,
         cx: &mut Context<'_>,
     ) -> Result<Finished<R>, Ending<R>> {
-        let is_apart = self.kind == TurnKind::Exclusive && !self.held.site().hall.overlap;
+        let is_apart = self.kind == TurnKind::Exclusive && !self.guard.actor_shared().partition.overlap;
         let submitted = match submitted {
             Ok(hold) if hold.is_none() || !is_apart => return Ok(self.left(Finished { answer, hold }, cx)),
             submitted => submitted,
         };
-        let site = self.held.site().clone();
-        site.is_in_passing.store(false, Ordering::Relaxed);
+        let shared = self.guard.actor_shared().clone();
+        shared.is_in_passing.store(false, Ordering::Relaxed);
         Err(Box::pin(async move {
             let hold = match submitted {
                 Ok(hold) => hold,
                 Err(crowded) => {
-                    let Remains { writes, outputs } = crowded.over().await;
-                    submit(&site, failures, writes, outputs).await
+                    let TurnEffects { writes, outputs } = crowded.over().await;
+                    submit(&shared, generation, writes, outputs).await
                 }
             };
             match hold {
@@ -271,9 +277,9 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
 
     /// Sees to a turn that waits: to those who come, and to whoever looks at one that takes too long.
     pub(super) fn waits(&mut self, cx: &mut Context<'_>) {
-        let site = self.held.site();
-        site.is_in_passing.store(false, Ordering::Relaxed);
-        self.watch.wait(site, cx);
+        let shared = self.guard.actor_shared();
+        shared.is_in_passing.store(false, Ordering::Relaxed);
+        self.watch.wait(shared, cx);
     }
 
     /// Collects what the turn has changed, with the answer that is to be given again. Of an actor that has deleted itself
@@ -282,37 +288,37 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         &mut self,
         changes: Option<Box<ActorWrites>>,
         key: Option<&CallKey>,
-        answer: &Answer<R>,
+        answer: &MethodAnswer<R>,
         outputs: &mut Vec<Output>,
     ) -> Result<()> {
         if changes.as_ref().is_some_and(|changes| changes.is_deleted()) {
-            self.writes = Some(deletion::last_writes(self.held.site()));
-            return record_answer(self.held.site(), key, self.method, answer, &mut self.writes, outputs);
+            self.writes = Some(deletion::last_writes(self.guard.actor_shared()));
+            return record_answer(self.guard.actor_shared(), key, self.method, answer, &mut self.writes, outputs);
         }
         gather(&mut self.writes, changes)?;
         if self.kind == TurnKind::Exclusive {
-            let (site, actor) = self.held.parts_mut();
-            let actor = actor.ok_or_else(|| missing(site))?;
-            actor.seal(&mut Seal { site, writes: &mut self.writes })?;
+            let (shared, actor) = self.guard.parts_mut();
+            let actor = actor.ok_or_else(|| missing(shared))?;
+            actor.seal(&mut Seal { shared, writes: &mut self.writes })?;
         }
-        record_answer(self.held.site(), key, self.method, answer, &mut self.writes, outputs)
+        record_answer(self.guard.actor_shared(), key, self.method, answer, &mut self.writes, outputs)
     }
 
     /// Ends a turn that has failed: nothing of it happened.
     #[cold]
     fn fail(
         &mut self,
-        failures: u64,
+        generation: u64,
         outputs: Vec<Output>,
         is_undone: bool,
         cx: &mut Context<'_>,
     ) -> Result<Option<Hold>, Box<Crowded>> {
-        let site = self.held.site().clone();
-        gate::release(&site, outputs, || Err(turn_failed(&site)));
+        let shared = self.guard.actor_shared().clone();
+        gate::release(&shared, outputs, || Err(turn_failed(&shared)));
         if self.kind == TurnKind::Exclusive {
-            restore(&mut self.held, &ActorOpening { site: &site, is_undone });
+            restore(&mut self.guard, &ActorOpening { shared: &shared, is_undone });
         }
-        gate::submit(&site, failures, Remains { writes: self.writes.take(), outputs: Vec::new() }, cx)
+        gate::submit(&shared, generation, TurnEffects { writes: self.writes.take(), outputs: Vec::new() }, cx)
     }
 
     /// Ends a turn whose changes cannot be stored. Some fields have handed over what is not committed.
@@ -320,43 +326,43 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
     fn fail_sealed(
         &mut self,
         is_new: bool,
-        failures: u64,
+        generation: u64,
         outputs: Vec<Output>,
         cx: &mut Context<'_>,
     ) -> Result<Option<Hold>, Box<Crowded>> {
         self.watch.fail();
-        let site = self.held.site().clone();
-        gate::release(&site, outputs, || Err(turn_failed(&site)));
+        let shared = self.guard.actor_shared().clone();
+        gate::release(&shared, outputs, || Err(turn_failed(&shared)));
         if self.kind == TurnKind::Exclusive {
-            restore(&mut self.held, &ActorOpening { site: &site, is_undone: true });
+            restore(&mut self.guard, &ActorOpening { shared: &shared, is_undone: true });
         }
         let known = is_new.then(|| {
-            let mut known = ActorWrites::new(site.id.clone());
+            let mut known = ActorWrites::new(shared.id.clone());
             known.mark_known();
             Box::new(known)
         });
-        gate::submit(&site, failures, Remains { writes: known, outputs: Vec::new() }, cx)
+        gate::submit(&shared, generation, TurnEffects { writes: known, outputs: Vec::new() }, cx)
     }
 
     #[cold]
     fn panicked(&mut self, panic: &str) -> Error {
-        self.held.spoil();
-        let (site, method) = (self.held.site(), self.method.name());
-        tracing::error!(actor = %site, method, panic, "a method panicked");
+        self.guard.spoil();
+        let (shared, method) = (self.guard.actor_shared(), self.method.name());
+        tracing::error!(actor = %shared, method, panic, "a method panicked");
         let what = match self.kind {
             TurnKind::Shared => "the actor is reset",
             _ => "nothing of this call was saved, and the actor was reset",
         };
-        Error::new(ErrorKind::Fatal, format!("`{method}` of {site} panicked: {panic}; {what}"))
+        Error::new(ErrorKind::Fatal, format!("`{method}` of {shared} panicked: {panic}; {what}"))
     }
 
     /// Ends a turn in which the actor has deleted itself.
     #[cold]
-    fn delete<R: Reply>(&mut self, failures: u64, outputs: Vec<Output>, answer: Answer<R>) -> Ending<R> {
-        let (held, writes, followers) = (self.held.hand_over(), self.writes.take(), self.followers);
+    fn delete<R: Reply>(&mut self, generation: u64, outputs: Vec<Output>, answer: MethodAnswer<R>) -> Ending<R> {
+        let (guard, writes, followers) = (self.guard.hand_over(), self.writes.take(), self.followers);
         Box::pin(async move {
-            let cell = held.cell().clone();
-            let (finished, is_wanted) = deletion::with_turn(held, failures, writes, outputs, answer).await;
+            let cell = guard.cell().clone();
+            let (finished, is_wanted) = deletion::with_turn(guard, generation, writes, outputs, answer).await;
             if is_wanted && followers == Followers::Own {
                 cell.drained().await;
             }
@@ -366,11 +372,11 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
 
     /// Gives the actor back to those who wait.
     pub(super) fn left<R>(&mut self, finished: Finished<R>, cx: &mut Context<'_>) -> Finished<R> {
-        self.watch.over(self.held.site());
+        self.watch.over(self.guard.actor_shared());
         // Before those who wait have their turns: it and its span are over.
         drop(self.current.take());
-        if self.held.put_back() && self.followers == Followers::Own {
-            self.held.cell().drain(cx);
+        if self.guard.put_back() && self.followers == Followers::Own {
+            self.guard.cell().drain(cx);
         }
         finished
     }
@@ -385,7 +391,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
 /// Also a turn that is cut short.
 impl<T: Actor> Drop for ActorTurn<'_, T> {
     fn drop(&mut self) {
-        self.watch.over(self.held.site());
+        self.watch.over(self.guard.actor_shared());
         // Before the actor is free again, because it is part of the chain until then.
         drop(self.current.take());
     }

@@ -1,17 +1,17 @@
-//! Whether one who stands in line for one of several places will ever get it.
+//! Deadlock detection for resources with a capacity (the AND-OR model).
 //!
-//! A turn goes on when all that it waits for does; an actor is free when all turns that hold it have ended; and a place in a
-//! pool is free when one of the turns has that hold it. So a circle of waits is not enough where there are places: only if
-//! nothing of what is waited for can go on, it never will.
+//! A turn can proceed when all nodes that it waits for can; an actor becomes free when all turns that hold it have ended;
+//! an instance of a pool becomes free when any one of its holders has ended. So a cycle alone is no deadlock where a
+//! resource has a capacity: there is a deadlock only if no node that is waited for can proceed.
 
 use std::sync::Arc;
 
-use super::{Line, Link, Next, Seen};
+use super::{HeldResource, Link, Visited, WaitNode};
 
-/// A turn or a line, and what it waits for.
-struct Node {
+/// A node of the wait-for graph: a turn or a resource.
+struct GraphNode {
     needs: Needs,
-    /// Where they are among the nodes.
+    /// Indexes of the nodes that it waits for.
     waits_for: Vec<usize>,
     can_go_on: bool,
 }
@@ -19,16 +19,17 @@ struct Node {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needs {
     All,
-    /// One of them, or none if there are fewer.
+    /// One of them, or none if there are fewer than the capacity.
     OneOf(usize),
-    /// What cannot be: it is the one that asks.
+    /// Never satisfied: the turn that is asking.
     Never,
 }
 
-/// True if `target` becomes free without a turn that is about to wait for it.
-pub(super) fn can_go_on(asks: &Arc<Link>, target: &Arc<dyn Line>) -> bool {
+/// True if `target` becomes free although the asking turn waits for it.
+pub(super) fn can_go_on(asks: &Arc<Link>, target: &Arc<dyn HeldResource>) -> bool {
     let mut nodes = gather(asks, target);
-    // What goes on with what it waits for stands behind that, mostly. So this is done after a round or two.
+    // Nodes are in breadth-first order, so going backwards visits what is waited for first, and one or two rounds reach the
+    // fixed point.
     loop {
         let mut is_changed = false;
         for at in (0..nodes.len()).rev() {
@@ -38,42 +39,43 @@ pub(super) fn can_go_on(asks: &Arc<Link>, target: &Arc<dyn Line>) -> bool {
             let free = nodes[at].waits_for.iter().filter(|next| nodes[**next].can_go_on).count();
             nodes[at].can_go_on = match nodes[at].needs {
                 Needs::All => free == nodes[at].waits_for.len(),
-                Needs::OneOf(places) => free > 0 || nodes[at].waits_for.len() < places,
+                Needs::OneOf(capacity) => free > 0 || nodes[at].waits_for.len() < capacity,
                 Needs::Never => false,
             };
             is_changed |= nodes[at].can_go_on;
         }
         if !is_changed {
-            // The first is the target.
+            // The first node is the target.
             return nodes.first().is_none_or(|target| target.can_go_on);
         }
     }
 }
 
-/// All that is waited for, one by another.
-fn gather(asks: &Arc<Link>, target: &Arc<dyn Line>) -> Vec<Node> {
-    let mut seen = Seen::default();
+/// The part of the wait-for graph that is reachable from `target`.
+fn gather(asks: &Arc<Link>, target: &Arc<dyn HeldResource>) -> Vec<GraphNode> {
+    let mut visited = Visited::default();
     let mut nodes = Vec::new();
-    let mut all = vec![Next::Line(target.clone())];
-    seen.place(&all[0], 0);
+    let mut all = vec![WaitNode::Resource(target.clone())];
+    visited.place(&all[0], 0);
     let mut at = 0;
     while at < all.len() {
         let (needs, next) = match &all[at] {
-            Next::Turn(turn) if Arc::ptr_eq(turn, asks) => (Needs::Never, Vec::new()),
-            Next::Turn(turn) => (Needs::All, turn.awaited()),
-            Next::Line(line) => {
-                (line.places().map_or(Needs::All, Needs::OneOf), line.holders().into_iter().map(Next::Turn).collect())
-            }
+            WaitNode::Turn(turn) if Arc::ptr_eq(turn, asks) => (Needs::Never, Vec::new()),
+            WaitNode::Turn(turn) => (Needs::All, turn.awaited()),
+            WaitNode::Resource(resource) => (
+                resource.capacity().map_or(Needs::All, Needs::OneOf),
+                resource.holders().into_iter().map(WaitNode::Turn).collect(),
+            ),
         };
         let mut waits_for = Vec::with_capacity(next.len());
         for next in next {
-            let place = seen.place(&next, all.len());
+            let place = visited.place(&next, all.len());
             if place == all.len() {
                 all.push(next);
             }
             waits_for.push(place);
         }
-        nodes.push(Node { needs, waits_for, can_go_on: false });
+        nodes.push(GraphNode { needs, waits_for, can_go_on: false });
         at += 1;
     }
     nodes

@@ -1,3 +1,6 @@
+use mainstay_core::ErrorKind;
+use mainstay_core::format::Format;
+use mainstay_core::format::golden::{Golden, damaged, longer};
 use proptest::prelude::*;
 
 use super::*;
@@ -105,57 +108,134 @@ fn weekly() -> Reminder {
     Reminder { name, payload, schedule, catch_up, due, planned, failures: 3, fired: 4, wait: None }
 }
 
-#[test]
-fn records_are_as_they_were_written_down() {
-    let head = b"\x01\x02\x02\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0\x02\0\0\0\x03\0\0\0\0\0\0\0\x04";
-    assert_eq!(stored_reminder(&weekly()), [&head[..], b"\x01\0\x07@weekly", b"p"].concat());
-    let mut reminder = weekly();
-    reminder.schedule = Schedule::Every(Duration::new(5, 6));
-    reminder.catch_up = CatchUp::All;
-    assert_eq!(stored_reminder(&reminder)[..3], [1, 1, 1]);
-    assert_eq!(stored_reminder(&reminder)[31..], *b"\0\0\0\0\0\0\0\x05\0\0\0\x06p");
-    reminder.schedule = Schedule::Once;
-    reminder.catch_up = CatchUp::Once;
-    assert_eq!(stored_reminder(&reminder)[..3], [1, 0, 0]);
-    assert_eq!(stored_reminder(&reminder)[31..], *b"p");
-    reminder.wait = Some(Duration::new(7, 8));
-    assert_eq!(stored_reminder(&reminder)[..3], [2, 0, 0]);
-    assert_eq!(stored_reminder(&reminder)[31..], *b"\0\0\0\0\0\0\0\x07\0\0\0\x08p");
+fn golden() -> Golden {
+    Golden::of(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A reminder of each schedule, by the name of its file.
+fn kept_reminders() -> [(&'static str, Reminder); 4] {
+    let every = Reminder { schedule: Schedule::Every(Duration::new(5, 6)), catch_up: CatchUp::All, ..weekly() };
+    let once = Reminder { schedule: Schedule::Once, catch_up: CatchUp::Once, ..weekly() };
+    let waiting = Reminder { wait: Some(Duration::new(7, 8)), ..once.clone() };
+    [("reminder-cron", weekly()), ("reminder-every", every), ("reminder-once", once), ("reminder-waiting", waiting)]
+}
+
+fn kept_answers() -> [(&'static str, Answer); 2] {
     let (interface, arguments) = (Some("Till".into()), Some(Fingerprint::from_bytes([7; 16])));
     let (reply, expires) = (Bytes::from_static(b"r"), WallTime::from_millis(9));
-    let answer = Answer { interface, method: "m".into(), arguments, reply, expires };
-    let stored = [&b"\x02\0\0\0\0\0\0\0\x09"[..], &[7; 16], b"\0\x04Till\0\x01mr"].concat();
-    assert_eq!(stored_answer(&answer), stored);
-    // One of an earlier build.
-    let answer = Answer { interface: None, arguments: None, ..answer };
-    assert_eq!(stored_answer(&answer), b"\x01\0\0\0\0\0\0\0\x09\0\x01mr");
-    assert_eq!(owner(Kind::Answer).answer(&stored_answer(&answer).into()).unwrap(), answer);
+    let call = Answer { interface, method: "m".into(), arguments, reply, expires };
+    let method = Answer { interface: None, arguments: None, ..call.clone() };
+    [("answer-of-call", call), ("answer-of-method", method)]
+}
+
+#[test]
+fn golden_records_are_what_is_written() {
+    for (name, reminder) in kept_reminders() {
+        golden().check(name, &formats::REMINDER, &stored_reminder(&reminder));
+    }
+    for (name, answer) in kept_answers() {
+        golden().check(name, &formats::ANSWER, &stored_answer(&answer));
+    }
+}
+
+/// Versions 1 and 2 wrote what the other did not have to.
+#[test]
+fn golden_records_of_earlier_versions_are_read() {
+    let versions = [("reminder-cron", 1), ("reminder-every", 1), ("reminder-once", 1), ("reminder-waiting", 2)];
+    for ((name, reminder), (kept, version)) in kept_reminders().into_iter().zip(versions) {
+        let bytes = Bytes::from(golden().read(kept, version));
+        assert_eq!((name, bytes[0]), (kept, version));
+        assert_eq!(owner(Kind::Reminder).time(&bytes).unwrap(), Some(reminder.due));
+        assert_eq!(owner(Kind::Reminder).reminder(&bytes).unwrap(), reminder);
+    }
+    for ((name, answer), (kept, version)) in
+        kept_answers().into_iter().zip([("answer-of-call", 2), ("answer-of-method", 1)])
+    {
+        let bytes = Bytes::from(golden().read(kept, version));
+        assert_eq!((name, bytes[0]), (kept, version));
+        assert_eq!(owner(Kind::Answer).time(&bytes).unwrap(), Some(answer.expires));
+        assert_eq!(owner(Kind::Answer).answer(&bytes).unwrap(), answer);
+    }
+}
+
+#[test]
+fn what_a_later_program_says_behind_a_record_is_skipped() {
+    for (_, reminder) in kept_reminders() {
+        let bytes = longer(&stored_reminder(&reminder)).into();
+        assert_eq!(owner(Kind::Reminder).reminder(&bytes).unwrap(), reminder);
+    }
+    for (_, answer) in kept_answers() {
+        assert_eq!(owner(Kind::Answer).answer(&longer(&stored_answer(&answer)).into()).unwrap(), answer);
+    }
+    check_known(&ID, &longer(&[formats::KNOWN.written()])).unwrap();
+}
+
+#[test]
+fn no_damage_of_a_record_makes_its_reader_panic_and_none_is_cut_off_unseen() {
+    for (_, reminder) in kept_reminders() {
+        let stored = stored_reminder(&reminder);
+        for (what, bytes) in damaged(&stored) {
+            let is_cut = bytes.len() < stored.len();
+            match owner(Kind::Reminder).reminder(&bytes.into()) {
+                Ok(_) => assert!(!is_cut, "{what}"),
+                Err(error) => check_error(&error, Kind::Reminder),
+            }
+        }
+    }
+    for (_, answer) in kept_answers() {
+        let stored = stored_answer(&answer);
+        for (what, bytes) in damaged(&stored) {
+            let is_cut = bytes.len() < stored.len();
+            match owner(Kind::Answer).answer(&bytes.into()) {
+                Ok(_) => assert!(!is_cut, "{what}"),
+                Err(error) => check_error(&error, Kind::Answer),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_record_of_a_later_program_is_refused_by_name_and_versions() {
+    let later = |format: Format| Bytes::from(vec![format.newest() + 1; 40]);
+    let told = [
+        (Kind::State, formats::STATE, owner(Kind::State).state(later(formats::STATE)).unwrap_err()),
+        (Kind::Reminder, formats::REMINDER, owner(Kind::Reminder).reminder(&later(formats::REMINDER)).unwrap_err()),
+        (Kind::Answer, formats::ANSWER, owner(Kind::Answer).answer(&later(formats::ANSWER)).unwrap_err()),
+        (Kind::Event, formats::EVENT_COUNT, owner(Kind::Event).published(&later(formats::EVENT_COUNT)).unwrap_err()),
+    ];
+    for (kind, format, error) in told {
+        check_error(&error, kind);
+        assert_eq!(error.kind(), ErrorKind::UnknownVersion);
+        let versions = [format!("format version {}", format.newest() + 1), format!("reads {format}")];
+        assert!(versions.iter().all(|version| error.to_string().contains(version)), "{error}");
+    }
 }
 
 #[test]
 fn each_damaged_field_is_told() {
-    let damaged = |at: usize, byte: u8| {
+    let with_byte = |at: usize, byte: u8| {
         let mut bytes = stored_reminder(&weekly());
         bytes[at] = byte;
         let error = owner(Kind::Reminder).reminder(&bytes.into()).unwrap_err();
         check_error(&error, Kind::Reminder);
         error.kind()
     };
-    assert_eq!(damaged(0, 3), ErrorKind::UnknownVersion);
-    assert_eq!(damaged(1, 3), ErrorKind::Corrupt);
-    assert_eq!(damaged(2, 3), ErrorKind::Corrupt);
+    assert_eq!(with_byte(0, 4), ErrorKind::UnknownVersion);
+    assert_eq!(with_byte(1, 3), ErrorKind::Corrupt);
+    assert_eq!(with_byte(2, 3), ErrorKind::Corrupt);
     // The version and the text of the expression, and a length beyond the end.
-    assert_eq!(damaged(31, 2), ErrorKind::UnknownVersion);
-    assert_eq!(damaged(32, 1), ErrorKind::Corrupt);
-    assert_eq!(damaged(34, b'!'), ErrorKind::Corrupt);
-    assert_eq!(damaged(34, 0xff), ErrorKind::Corrupt);
+    assert_eq!(with_byte(31, 2), ErrorKind::Corrupt, "a flag");
+    assert_eq!(with_byte(32, 2), ErrorKind::UnknownVersion);
+    assert_eq!(with_byte(33, 1), ErrorKind::Corrupt);
+    assert_eq!(with_byte(35, b'!'), ErrorKind::Corrupt);
+    assert_eq!(with_byte(35, 0xff), ErrorKind::Corrupt);
 
     // A period of nothing, and one with more than a second of nanoseconds.
     let mut reminder = weekly();
     reminder.schedule = Schedule::Every(Duration::ZERO);
     let mut bytes = stored_reminder(&reminder);
     check_error(&owner(Kind::Reminder).reminder(&bytes.clone().into()).unwrap_err(), Kind::Reminder);
-    bytes[39] = 0xff;
+    bytes[40] = 0xff;
     check_error(&owner(Kind::Reminder).reminder(&bytes.into()).unwrap_err(), Kind::Reminder);
 
     for (bytes, kind) in [(vec![], ErrorKind::Corrupt), (vec![9, 1, 2], ErrorKind::UnknownVersion)] {
@@ -164,25 +244,27 @@ fn each_damaged_field_is_told() {
         assert_eq!(error.kind(), kind);
         assert_eq!(check_known(&ID, &bytes[..bytes.len().min(1)]).unwrap_err().kind(), kind);
     }
-    check_known(&ID, &[VERSION]).unwrap();
+    check_known(&ID, &[formats::KNOWN.written()]).unwrap();
 }
 
 #[test]
 fn the_value_of_a_state_shares_its_bytes_with_the_record() {
-    let record = Bytes::from(vec![VERSION, 5, 6, 7]);
+    let record = Bytes::from(vec![formats::STATE.written(), 5, 6, 7]);
     let value = owner(Kind::State).state(record.clone()).unwrap();
     assert_eq!(&value[..], [5, 6, 7]);
     assert_eq!(value.as_ptr(), record[1..].as_ptr());
 }
 
 #[test]
-fn a_count_of_events_is_seventeen_bytes_and_nothing_else() {
-    let record = [[VERSION, 0, 0, 0, 0, 0, 0, 0, 7, 0].as_slice(), &[0, 0, 0, 0, 0, 1, 2]].concat();
+fn a_count_of_events_is_seventeen_bytes_and_what_a_later_program_adds() {
+    let record =
+        [[formats::EVENT_COUNT.written(), 0, 0, 0, 0, 0, 0, 0, 7, 0].as_slice(), &[0, 0, 0, 0, 0, 1, 2]].concat();
     assert_eq!(owner(Kind::Event).published(&record).unwrap(), Published { life: 7, count: 258 });
     for length in 0..record.len() {
         check_error(&owner(Kind::Event).published(&record[..length]).unwrap_err(), Kind::Event);
     }
-    check_error(&owner(Kind::Event).published(&[&record[..], &[0]].concat()).unwrap_err(), Kind::Event);
+    assert_eq!(owner(Kind::Event).published(&longer(&record)).unwrap(), Published { life: 7, count: 258 });
+    golden().check("event-count", &formats::EVENT_COUNT, &record);
     let error = owner(Kind::Event).published(&[2; 17]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::UnknownVersion);
 }

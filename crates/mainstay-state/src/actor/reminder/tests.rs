@@ -1,7 +1,7 @@
 use mainstay_core::random;
 use mainstay_core::time::Duration;
 
-use super::super::{CronSchedule, REMINDER_NAME_BYTES_MAX, REMINDER_SPAN_MAX, RETRY_PAUSE_MAX};
+use super::super::{CronSchedule, REMINDER_NAME_BYTES_MAX, REMINDER_SPAN_MAX, RETRY_BACKOFF};
 use super::*;
 
 const START: WallTime = WallTime::from_millis(1_770_120_000_000);
@@ -209,7 +209,7 @@ fn the_pause_grows_with_each_failure_and_is_bounded() {
     }
     assert!(pauses[0] >= Duration::from_millis(500) && pauses[0] <= Duration::from_secs(1), "{pauses:?}");
     assert!(pauses[5] >= Duration::from_secs(16) && pauses[5] <= Duration::from_secs(32), "{pauses:?}");
-    assert!(pauses[19] >= RETRY_PAUSE_MAX / 2 && pauses[19] <= RETRY_PAUSE_MAX, "{pauses:?}");
+    assert!(pauses[19] >= RETRY_BACKOFF.max / 2 && pauses[19] <= RETRY_BACKOFF.max, "{pauses:?}");
 }
 
 #[test]

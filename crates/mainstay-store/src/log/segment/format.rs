@@ -1,6 +1,8 @@
 //! The bytes of segment files; `docs/internals/node-log.md` has them in full.
 
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Error, Result};
+
+use crate::formats;
 
 /// The least that a disk writes whole or not at all: a torn block lacks a multiple of it.
 pub(super) const SECTOR_BYTES: usize = 512;
@@ -9,7 +11,7 @@ pub(super) const ALIGNMENT_MAX: u32 = 64 << 10;
 /// The bytes of a segment's header; the first block starts at the alignment of the segment.
 pub(super) const SEGMENT_HEADER_BYTES: usize = SECTOR_BYTES;
 /// The version of segment files that this code writes.
-pub(super) const VERSION: u16 = 2;
+pub(super) const VERSION: u16 = formats::SEGMENT.written() as u16;
 /// The version before, whose blocks are aligned to [`SECTOR_BYTES`] and padded with zeros.
 pub(super) const VERSION_1: u16 = 1;
 /// What blocks are padded with. Not with zeros, because a sector of zeros was never written.
@@ -72,16 +74,8 @@ impl SegmentHeader {
             return Err(Error::corrupt("the checksum of the segment's header is wrong"));
         }
         let version = u16::from_le_bytes([bytes[8], bytes[9]]);
-        let alignment = match version {
-            VERSION_1 => SECTOR_BYTES as u32,
-            VERSION => u32_at(bytes, 24),
-            _ => {
-                return Err(Error::new(
-                    ErrorKind::UnknownVersion,
-                    format!("the segment is of version {version}, this build reads versions {VERSION_1} and {VERSION}"),
-                ));
-            }
-        };
+        formats::SEGMENT.check_wide(version, "the segment")?;
+        let alignment = if version == VERSION_1 { SECTOR_BYTES as u32 } else { u32_at(bytes, 24) };
         if !is_alignment(alignment) {
             return Err(Error::corrupt("the segment's header has an alignment that no segment has"));
         }

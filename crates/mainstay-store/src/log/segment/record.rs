@@ -15,6 +15,10 @@ const REMOVE: u8 = 5;
 const CARRY: u8 = 6;
 const MOVED: u8 = 7;
 
+/// What a carry has, as bits of its flags.
+const HAS_HARD_STATE: u8 = 1;
+const HAS_MARK: u8 = 2;
+
 /// The length before each batch.
 pub(super) const BATCH_HEADER_BYTES: usize = 4;
 /// What a moved entry needs beside its bytes.
@@ -73,7 +77,9 @@ pub(super) fn encode_carry(buffer: &mut Vec<u8>, carry: &Carry) {
     head(buffer, CARRY, carry.group);
     buffer.extend_from_slice(&carry.first.to_le_bytes());
     buffer.extend_from_slice(&carry.next.to_le_bytes());
-    buffer.push(u8::from(carry.hard_state.is_some()) | u8::from(carry.mark.is_some()) << 1);
+    let hard_state = if carry.hard_state.is_some() { HAS_HARD_STATE } else { 0 };
+    let mark = if carry.mark.is_some() { HAS_MARK } else { 0 };
+    buffer.push(hard_state | mark);
     for bytes in [&carry.hard_state, &carry.mark].into_iter().flatten() {
         text(buffer, bytes);
     }
@@ -156,8 +162,8 @@ impl<'a> BatchReader<'a> {
             REMOVE => Stored::Remove { group },
             CARRY => {
                 let (first, next, flags) = (self.u64()?, self.u64()?, self.take(1)?[0]);
-                let hard_state = if flags & 1 != 0 { Some(self.text()?) } else { None };
-                let mark = if flags & 2 != 0 { Some(self.text()?) } else { None };
+                let hard_state = if flags & HAS_HARD_STATE != 0 { Some(self.text()?) } else { None };
+                let mark = if flags & HAS_MARK != 0 { Some(self.text()?) } else { None };
                 Stored::Carry(Carry { group, first, next, hard_state, mark })
             }
             MOVED => Stored::Moved { group, index: self.u64()?, entry: self.entry()? },

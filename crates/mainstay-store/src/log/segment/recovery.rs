@@ -250,10 +250,7 @@ fn load(disk: &dyn Disk, dir: &Path, number: u32) -> Result<Found> {
 
 fn header_of(found: &Found) -> Result<SegmentHeader> {
     let header = SegmentHeader::decode(&found.bytes).map_err(|error| match error.kind() {
-        ErrorKind::UnknownVersion => Error::new(
-            ErrorKind::UnknownVersion,
-            format!("node log file {}: {error}; open it with the build that wrote it", found.path.display()),
-        ),
+        ErrorKind::UnknownVersion => error.about(format_args!("node log file {}", found.path.display())),
         _ => corrupt_at(&found.path, 0, &error.to_string()),
     })?;
     if header.number != found.number {

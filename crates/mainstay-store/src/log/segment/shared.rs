@@ -20,7 +20,7 @@ use crate::log::callback::call;
 /// Which part of the room on the disk a new segment takes, unless that is less than the first one.
 const FREE_SHARE: u64 = 16;
 
-/// What the handles, the writer and the keeper of a log share: the stages of a block's way to disk, each a plain
+/// What the handles, the writer and the segment cleaner of a log share: the stages of a block's way to disk, each a plain
 /// function, whoever drives them.
 #[derive(Debug)]
 pub(super) struct Shared {
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) work: Condvar,
     /// Wakes a writer task.
     pub(super) task: Notify,
-    /// Wakes the keeper.
+    /// Wakes the segment cleaner.
     pub(super) keeping: Condvar,
     /// The block that a writer task has written and not synced yet.
     pub(super) unsynced: Mutex<Option<Block>>,
@@ -90,7 +90,7 @@ impl Shared {
             self.work.notify_one();
             self.task.notify_one();
         }
-        if wakes.keeper {
+        if wakes.cleaner {
             self.keeping.notify_one();
         }
     }

@@ -19,7 +19,7 @@ use super::room::{self, Claim};
 use super::space::LOOK_INTERVAL;
 use crate::log::batch::{LogBatch, LogWrite};
 use crate::log::group::check;
-use crate::log::{Done, GroupId};
+use crate::log::{Done, GroupId, Refused};
 
 /// A block is ended at this size, so that no sync has to carry everything that waits.
 const BLOCK_BYTES_MAX: usize = 4 << 20;
@@ -58,9 +58,9 @@ pub(super) struct State {
     pub(super) closed: bool,
     /// The writer found nothing to do and waits to be woken.
     pub(super) idle: bool,
-    /// The segments have changed since the keeper looked last.
+    /// The segments have changed since the segment cleaner looked last.
     pub(super) keep: bool,
-    /// More of the spare segment is to be zeroed than when the keeper looked last.
+    /// More of the spare segment is to be zeroed than when the segment cleaner looked last.
     pub(super) fill: bool,
     /// The disk is to be looked at.
     pub(super) look: bool,
@@ -74,7 +74,7 @@ pub(super) struct State {
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Wakes {
     pub(super) writer: bool,
-    pub(super) keeper: bool,
+    pub(super) cleaner: bool,
 }
 
 /// An entry to read: from memory already, or still from a segment.
@@ -147,19 +147,12 @@ impl State {
         done: Done,
         options: &LogOptions,
         new_spare: impl FnOnce(u32, u64) -> Result<Segment>,
-    ) -> Result<Wakes> {
-        self.check_open()?;
+    ) -> Result<Wakes, Box<Refused>> {
         let size = batch.writes.iter().map(record::size_of).sum::<usize>();
-        if size > options.batch_bytes_max {
-            return Err(Error::new(
-                ErrorKind::TooLarge,
-                format!("batch of {size} bytes exceeds batch_bytes_max of {}: split it", options.batch_bytes_max),
-            ));
-        }
-        self.check_queue(size, options)?;
-        check(&batch, &self.index.groups)?;
-        let keeper = self.make_room(size, claim_of(&batch), options, new_spare)?;
-
+        let cleaner = match self.admit(&batch, size, options, new_spare) {
+            Ok(cleaner) => cleaner,
+            Err(error) => return Err(Refused::new(error, batch, done)),
+        };
         let gather = self.open_block();
         let (segment, base) = (gather.segment.number, gather.offset as u32);
         gather.begin_batch(size);
@@ -178,7 +171,27 @@ impl State {
         self.queued_bytes += size + BATCH_HEADER_BYTES;
         self.next_lsn += 1;
         self.apply(batch, entries);
-        Ok(Wakes { writer: std::mem::take(&mut self.idle), keeper })
+        Ok(Wakes { writer: std::mem::take(&mut self.idle), cleaner })
+    }
+
+    /// Checks a batch and makes room for it. True if the cleaner is to look.
+    fn admit(
+        &mut self,
+        batch: &LogBatch,
+        size: usize,
+        options: &LogOptions,
+        new_spare: impl FnOnce(u32, u64) -> Result<Segment>,
+    ) -> Result<bool> {
+        self.check_open()?;
+        if size > options.batch_bytes_max {
+            return Err(Error::new(
+                ErrorKind::TooLarge,
+                format!("batch of {size} bytes exceeds batch_bytes_max of {}: split it", options.batch_bytes_max),
+            ));
+        }
+        self.check_queue(size, options)?;
+        check(batch, &self.index.groups)?;
+        self.make_room(size, claim_of(batch), options, new_spare)
     }
 
     fn apply(&mut self, batch: LogBatch, entries: Vec<Position>) {
@@ -347,7 +360,7 @@ impl State {
         self.queue.iter().map(|gather| gather.dones.len()).sum()
     }
 
-    /// Notes that a block is durable; says whether the keeper has something to do. `look_bytes` may be written between two looks
+    /// Notes that a block is durable; says whether the segment cleaner has something to do. `look_bytes` may be written between two looks
     /// at the disk.
     pub(super) fn finish_block(&mut self, block: &Block, options: &LogOptions, look_bytes: u64) -> bool {
         let now = time::now();
@@ -419,7 +432,7 @@ impl State {
             entries.iter().filter(|(group, index, old, _)| self.index.entry(*group, *index) == Some(*old)).collect();
         let size = still.iter().map(|(.., bytes)| MOVED_HEADER_BYTES + bytes.len()).sum();
         self.check_queue(size, options)?;
-        let keeper = self.make_room(size, Claim::Entries, options, new_spare)?;
+        let cleaner = self.make_room(size, Claim::Entries, options, new_spare)?;
         let gather = self.open_block();
         let (segment, base) = (gather.segment.number, gather.offset as u32);
         gather.begin_batch(size);
@@ -435,7 +448,7 @@ impl State {
             self.index.relocate(group, index, position);
         }
         self.find_dead();
-        Ok(Wakes { writer: std::mem::take(&mut self.idle), keeper })
+        Ok(Wakes { writer: std::mem::take(&mut self.idle), cleaner })
     }
 
     /// Finds the entries of a range: their bytes where they are in memory, their places where not.

@@ -9,6 +9,7 @@ mod crash;
 mod damage;
 mod faults;
 mod first_block;
+mod golden;
 mod group_commit;
 mod running;
 mod senseless;
@@ -106,7 +107,7 @@ fn a_callback_may_hold_the_last_clone() {
 
 #[test]
 fn a_thread_that_cannot_be_started_leaves_the_folder_free() {
-    for failing in ["mainstay-log", "mainstay-log-keeper"] {
+    for failing in ["mainstay-log", "mainstay-log-cleaner"] {
         let disk = SimDisk::new(0);
         let start = |worker: Worker| {
             if worker.name == failing { Err(Error::fatal("no thread is left")) } else { start(worker) }

@@ -86,7 +86,7 @@ fn await_company(shared: &Shared, called: usize) {
     }
 }
 
-/// The same as a task, for simulation: a sync takes simulated time, and what the keeper does is done in between.
+/// The same as a task, for simulation: a sync takes simulated time, and what the segment cleaner does is done in between.
 pub(super) async fn run_task(shared: Arc<Shared>, delay: SyncDelay) {
     loop {
         if shared.is_failed() {
@@ -126,7 +126,7 @@ pub(super) async fn run_task(shared: Arc<Shared>, delay: SyncDelay) {
             let state = shared.state.lock();
             state.look || state.keep
         };
-        super::keeper::tend(&shared);
+        super::segment_cleaner::tend(&shared);
         if looks {
             shared.look();
         }

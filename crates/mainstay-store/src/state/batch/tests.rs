@@ -1,3 +1,4 @@
+use mainstay_core::ErrorKind;
 use proptest::prelude::*;
 
 use super::*;

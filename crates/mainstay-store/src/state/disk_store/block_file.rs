@@ -14,11 +14,9 @@ use parking_lot::Mutex;
 use super::failure::{Replaced, io_failure};
 use super::reading::past_redb;
 use crate::disk::{Disk, DiskFile, OpenMode};
+use crate::formats;
 
 const MAGIC: [u8; 8] = *b"MAINSTST";
-
-/// The version of the layout: of the head, the blocks, and the tables and records in them.
-pub(super) const VERSION: u32 = 1;
 
 /// The head of the file, written once.
 const HEAD_BYTES: usize = 4096;
@@ -320,7 +318,7 @@ fn write_unit(file: &dyn DiskFile, unit: u64, block: u64, bytes: &[u8; BLOCK_BYT
 fn head(owner: &[u8]) -> Vec<u8> {
     let mut head = vec![0; HEAD_BYTES];
     head[..8].copy_from_slice(&MAGIC);
-    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    head[8..12].copy_from_slice(&u32::from(formats::STORE_FILE.written()).to_le_bytes());
     // At most OWNER_BYTES_MAX.
     head[12..OWNER_AT].copy_from_slice(&(owner.len() as u32).to_le_bytes());
     head[OWNER_AT..OWNER_AT + owner.len()].copy_from_slice(owner);
@@ -336,12 +334,7 @@ fn check_head(path: &Path, head: &[u8], owner: &[u8]) -> Result<()> {
         return Err(Error::corrupt(format!("{path} is no state store, or its head is damaged: {RESTORE}")));
     }
     let number_at = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-    if number_at(8) != VERSION {
-        return Err(Error::new(
-            ErrorKind::UnknownVersion,
-            format!("state store {path} has version {}, this build reads {VERSION}: upgrade this node", number_at(8)),
-        ));
-    }
+    formats::STORE_FILE.check_wide(number_at(8), format_args!("state store {path}"))?;
     let found = head.get(OWNER_AT..OWNER_AT + number_at(12) as usize).unwrap_or_default();
     if found != owner {
         return Err(Error::invalid(format!(
@@ -355,10 +348,23 @@ fn check_head(path: &Path, head: &[u8], owner: &[u8]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use mainstay_core::format::golden::{Golden, damaged};
+
     use super::*;
     use crate::disk::sim::{DiskOp, Fault, SimDisk};
 
     const PATH: &str = "/a.state";
+
+    #[test]
+    fn golden_heads_are_what_is_written_and_damaged_ones_are_refused() {
+        let head = head(b"owner");
+        Golden::of(env!("CARGO_MANIFEST_DIR")).check("store-head", &formats::STORE_FILE, &head);
+        check_head(Path::new(PATH), &head, b"owner").unwrap();
+        for (what, bytes) in damaged(&head).filter(|(_, bytes)| bytes.len() == HEAD_BYTES) {
+            let error = check_head(Path::new(PATH), &bytes, b"owner").expect_err(&what);
+            assert_eq!(error.kind(), ErrorKind::Corrupt, "{what}");
+        }
+    }
 
     fn open(disk: &SimDisk) -> Result<BlockFile> {
         BlockFile::open(disk, Path::new(PATH), b"owner")

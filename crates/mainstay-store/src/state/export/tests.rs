@@ -46,7 +46,7 @@ proptest! {
         if sealed && bytes.len() >= HEAD_BYTES {
             // As if written by us: only the body is arbitrary.
             bytes[..4].copy_from_slice(&MAGIC);
-            bytes[4] = VERSION;
+            bytes[VERSION_AT] = formats::EXPORT.written();
             bytes[5] = 1 + bytes[5] % 2;
             bytes[8..16].fill(0);
             let sum = checksum(0, &bytes);

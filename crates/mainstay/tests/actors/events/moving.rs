@@ -9,7 +9,7 @@ use mainstay::{NodeId, PartitionId, SetId};
 use mainstay_core::ClusterId;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
-use mainstay_replica::{Host, HostOptions, InProcessNetwork, Role};
+use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Role};
 use mainstay_runtime::{Directory, ServiceType, Services, Serving};
 use mainstay_store::log::{Driver, SyncDelay};
 
@@ -20,7 +20,7 @@ const SET: SetId = SetId { level: Level::Persisted, number: 0 };
 
 /// A process with a directory of its own, as `mainstay-node` puts it together.
 struct Process {
-    host: Host,
+    replicas: NodeReplicas,
     directory: Arc<Directory>,
     alice: SpeakerRef,
 }
@@ -28,44 +28,45 @@ struct Process {
 impl Process {
     async fn start(network: &InProcessNetwork, number: u64) -> Self {
         let node = NodeId(number);
-        let mut options = HostOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..HostOptions::new(node) };
+        let mut options =
+            NodeReplicasOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..NodeReplicasOptions::new(node) };
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;
         let disk = Arc::new(SimDisk::new(number));
-        let host = Host::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
-        let handler = host.clone();
+        let replicas = NodeReplicas::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
+        let handler = replicas.clone();
         network.attach(
             node,
             Scope::new(),
             Arc::new(move |set, request| {
-                let host = handler.clone();
-                Box::pin(async move { host.receive(set, request).await })
+                let replicas = handler.clone();
+                Box::pin(async move { replicas.receive(set, request).await })
             }),
         );
         let all: Vec<NodeId> = (1..=number).map(NodeId).collect();
         match number {
-            1 => host.found().await.unwrap(),
-            _ => host.join(&all).await.unwrap(),
+            1 => replicas.bootstrap().await.unwrap(),
+            _ => replicas.join(&all).await.unwrap(),
         }
         let service = ServiceType::of_actor::<SpeakerActor>().unwrap();
-        let partitions = (0..10).map(|id| host.partition(SET.level, PartitionId(id))).collect();
+        let partitions = (0..10).map(|id| replicas.partition(SET.level, PartitionId(id))).collect();
         let serving = vec![Serving { service, partitions }];
         let directory = Arc::new(Directory::new(&serving).unwrap());
         directory.serve(node, serving, directory.clone());
         let alice = Services::new(directory.clone()).actor("alice").unwrap();
-        Self { host, directory, alice }
+        Self { replicas, directory, alice }
     }
 
     async fn is(&self, role: Role) {
-        let mut standing = self.host.partition(SET.level, PartitionId(0)).watch();
-        let settled = standing.wait_for(|standing| standing.role == role && standing.primary.is_some());
+        let mut role_state = self.replicas.partition(SET.level, PartitionId(0)).watch();
+        let settled = role_state.wait_for(|role_state| role_state.role == role && role_state.primary.is_some());
         time::timeout(Duration::from_secs(60), settled).await.expect("a role within a minute").unwrap();
     }
 
     async fn hand_over(&self, to: &Process) {
-        let replica = to.host.replica(SET).unwrap().status().identity.replica;
-        self.host.replica(SET).unwrap().hand_over(replica).await.unwrap();
+        let replica = to.replicas.replica(SET).unwrap().status().identity.replica;
+        self.replicas.replica(SET).unwrap().hand_over(replica).await.unwrap();
         to.is(Role::Primary).await;
         self.is(Role::Secondary).await;
     }
@@ -102,7 +103,7 @@ async fn a_subscription_goes_on_when_the_partition_is_back_and_knows_what_it_mis
 
     for process in [one, two, three] {
         process.directory.stop().await;
-        process.host.stop().await;
+        process.replicas.stop().await;
     }
     assert_eq!(on_two.next().await.unwrap_err().kind(), ErrorKind::Fatal);
 }

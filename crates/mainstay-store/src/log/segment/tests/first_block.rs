@@ -23,15 +23,15 @@ fn fill_until(log: &SegmentLog, disk: &SimDisk, number: u32, mut write_one: impl
     panic!("segment {number} never has its first block");
 }
 
-/// So many writes fill any segment of these tests, and give the keeper time for anything.
+/// So many writes fill any segment of these tests, and give the segment cleaner time for anything.
 const WRITES_MAX: usize = 1_000_000;
 
-/// Lets the keeper fail to remove what a crash would have brought back: the machine stops before it comes to that.
+/// Lets the segment cleaner fail to remove what a crash would have brought back: the machine stops before it comes to that.
 fn keep_files(disk: &SimDisk) {
     disk.inject(Fault::on(DiskOp::Remove).times(u64::MAX));
 }
 
-/// Waits until the keeper has removed a segment.
+/// Waits until the segment cleaner has removed a segment.
 fn await_removal(log: &SegmentLog, disk: &SimDisk, number: u32) {
     for _ in 0..WRITES_MAX {
         if !segments(disk).contains(&number) {
@@ -126,7 +126,7 @@ fn a_segment_before_a_torn_first_block_is_kept_while_nothing_carries_what_it_hol
     let end = used(&bytes_of(&disk, 2));
     zero(&disk, 2, end - SECTOR_BYTES..end);
     disk.heal();
-    // Closing waits for the keeper, which may have looked by then at what opening has found.
+    // Closing waits for the segment cleaner, which may have looked by then at what opening has found.
     for _ in 0..3 {
         let log = open(&disk).unwrap();
         assert_eq!(log.group(B).hard_state.unwrap(), vec![7; 2000]);

@@ -6,7 +6,7 @@ fn segments(disk: &SimDisk) -> usize {
     disk.list(Path::new(DIR)).unwrap().iter().filter(|name| file::file_number(name).is_some()).count()
 }
 
-/// Writes on until the keeper has come down to a number of segments.
+/// Writes on until the segment cleaner has come down to a number of segments.
 fn settle(log: &SegmentLog, disk: &SimDisk, segments_max: usize) {
     while segments(disk) > segments_max {
         write(log, |_| {}).unwrap();
@@ -76,7 +76,7 @@ fn zeros_are_read_back_from_disk() {
     check(&open(&disk).unwrap());
 }
 
-/// Waits until the keeper, who is asked to look again and again, finds nothing to move.
+/// Waits until the segment cleaner, which is asked to look again and again, finds nothing to move.
 fn come_to_rest(log: &SegmentLog) {
     let shared = &log.handle.shared;
     for _ in 0..200 {

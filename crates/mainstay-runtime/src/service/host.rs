@@ -1,0 +1,73 @@
+use std::fmt;
+use std::sync::Arc;
+use std::task::Context;
+
+use parking_lot::Mutex;
+
+use crate::call::arrival::Call;
+use crate::call::chain::{HeldResource, Link};
+use crate::call::contract::MethodResult;
+use crate::call::current::Current;
+use crate::call::finished::Finished;
+use crate::call::object_host::{ObjectHost, Progress, SharedMethod, Start};
+use crate::service::definition::Service;
+
+/// The host of a service's object. Its calls run concurrently; the locks of the collections isolate them.
+pub struct ServiceHost<T> {
+    object: T,
+}
+
+/// A service holds no resource: its calls start at once, and so no call can wait for its turn.
+impl<T: Service> HeldResource for ServiceHost<T> {
+    fn callers(&self) -> Option<&Mutex<Vec<Arc<Link>>>> {
+        None
+    }
+
+    fn remedy(&self) -> String {
+        String::new()
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        None
+    }
+}
+
+impl<T: Service> fmt::Display for ServiceHost<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "service {}", T::NAME)
+    }
+}
+
+impl<T: Service> ServiceHost<T> {
+    pub(crate) fn new(object: T) -> Self {
+        Self { object }
+    }
+
+    pub(crate) fn object(&self) -> &T {
+        &self.object
+    }
+}
+
+impl<T: Service> ObjectHost for ServiceHost<T> {
+    type Target = T;
+
+    fn shared<R, M>(self: &Arc<Self>, method: M, call: Call, _: &mut Context<'_>) -> Start<R::Reply, M>
+    where
+        R: MethodResult,
+        M: SharedMethod<T, R>,
+    {
+        let (served, mut current) = (self.clone(), call.current);
+        current.count_deadline();
+        current.resource = Some(self.clone());
+        Start::Turn(Progress::Ready(Box::pin(async move {
+            let trace = std::mem::take(&mut current.trace);
+            let mut current = Some(current);
+            let mut running = std::pin::pin!(method.invoke(&served.object));
+            let outcome =
+                std::future::poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx))))
+                    .await;
+            current.map(Current::end_quietly);
+            Finished { answer: outcome.into_answer(), hold: None }
+        })))
+    }
+}
