@@ -1,3 +1,4 @@
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use openraft::raft::{
     VoteRequest, VoteResponse,
 };
 use openraft::{RaftNetworkFactory, RaftNetworkV2};
+use parking_lot::Mutex;
 use rand::Rng as _;
 
 use crate::activity::Upkeep;
@@ -46,6 +48,8 @@ pub(crate) struct Network {
     pub me: ReplicaId,
     pub retention: Arc<Retention>,
     pub lost: Arc<LostVoters>,
+    /// The replicas that have forgotten entries which they had acknowledged to this one.
+    pub forgetful: Arc<Mutex<BTreeSet<ReplicaId>>>,
     pub upkeep: Arc<Upkeep>,
 }
 
@@ -168,6 +172,7 @@ impl Peer {
     /// Says, once, that the replica has forgotten what it had acknowledged.
     fn tell_of_lost_entries(&mut self) {
         let Some(entry) = self.acknowledged.take() else { return };
+        self.network.forgetful.lock().insert(self.replica);
         tracing::error!(
             set = %self.network.set,
             replica = %self.replica,

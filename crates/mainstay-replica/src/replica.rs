@@ -9,6 +9,7 @@ use mainstay_core::{
 use mainstay_store::log::NodeLog;
 use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::activity::{SetActivity, Upkeep};
@@ -84,6 +85,7 @@ pub(crate) struct Inner {
     pub(crate) scheduler: Arc<CheckpointScheduler>,
     retention: Arc<Retention>,
     pub(crate) lost: Arc<LostVoters>,
+    forgetful: Arc<Mutex<BTreeSet<ReplicaId>>>,
     upkeep: Arc<Upkeep>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) receiver: Receiver,
@@ -117,6 +119,9 @@ pub struct Status {
     pub log_first: u64,
     /// The index after the last entry applied.
     pub applied_next: u64,
+    /// The replicas that lack entries which they had acknowledged to this one: their folder was replaced by an older copy, or
+    /// their disk loses writes.
+    pub forgetful: BTreeSet<ReplicaId>,
     /// Why the replica has stopped, if it has.
     pub failure: Option<String>,
 }
@@ -175,6 +180,7 @@ impl Replica {
         let upkeep = Arc::new(Upkeep::default());
         let retention = Arc::new(Retention::new(options.timing.election_timeout_max * SILENT_ELECTIONS_MAX));
         let lost = Arc::new(LostVoters::new(identity.set, identity.replica));
+        let forgetful = Arc::<Mutex<BTreeSet<ReplicaId>>>::default();
         let network = Network {
             transport: transport.clone(),
             cluster: identity.cluster,
@@ -182,6 +188,7 @@ impl Replica {
             me: identity.replica,
             retention: retention.clone(),
             lost: lost.clone(),
+            forgetful: forgetful.clone(),
             upkeep: upkeep.clone(),
         };
         let config = raft_config(identity.set, &options)?;
@@ -224,6 +231,7 @@ impl Replica {
             scheduler,
             retention,
             lost,
+            forgetful,
             upkeep,
             transport,
             receiver,
@@ -407,6 +415,7 @@ impl Replica {
             log_next: metrics.last_log_index.map_or(0, |index| index + 1),
             log_first: metrics.purged.map_or(0, |id| id.index + 1),
             applied_next: metrics.last_applied.map_or(0, |id| id.index + 1),
+            forgetful: self.inner.forgetful.lock().clone(),
             failure,
         }
     }

@@ -44,11 +44,16 @@ pub(crate) async fn watch_roles(cluster: Arc<Cluster>) -> String {
         if serving.len() > 1 {
             return format!("{serving:?} serve reads at the same moment");
         }
-        if let Some(failure) = cluster.failure().or_else(|| cluster.ledger.divergence()) {
+        if let Some(failure) = wrong(&cluster) {
             return failure;
         }
         time::sleep(GLANCE).await;
     }
+}
+
+/// What is wrong whatever clients have seen.
+fn wrong(cluster: &Cluster) -> Option<String> {
+    cluster.failure().or_else(|| cluster.ledger.divergence()).or_else(|| cluster.forgotten())
 }
 
 /// Waits until the healed cluster works again and agrees.
@@ -171,7 +176,7 @@ pub(crate) fn judge(cluster: &Cluster, members: &[Replica], clients: &[Arc<Clien
             ));
         }
     }
-    cluster.failure().or_else(|| cluster.ledger.divergence()).map_or(Ok(()), Err)
+    wrong(cluster).map_or(Ok(()), Err)
 }
 
 /// A key of a partition, as it is in the store.

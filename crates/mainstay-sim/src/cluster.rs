@@ -337,6 +337,14 @@ impl Cluster {
         running.into_iter().find(|replica| replica.role_state().role == Role::Primary)
     }
 
+    /// A replica that lacks what it had acknowledged to its primary.
+    pub(crate) fn forgotten(&self) -> Option<String> {
+        self.nodes.lock().values().find_map(|node| {
+            let forgetful = node.running.as_ref()?.replica.status().forgetful;
+            forgetful.first().map(|replica| format!("replica {replica} has forgotten entries that it had acknowledged"))
+        })
+    }
+
     /// A replica that stopped by itself although its disk did what it should.
     pub(crate) fn failure(&self) -> Option<String> {
         self.nodes.lock().iter().filter(|(_, node)| !node.loses_power && !node.has_fault).find_map(|(id, node)| {

@@ -54,8 +54,8 @@ fn a_forgotten_hard_state_is_found_within_100_seeds() {
 
 #[test]
 fn a_log_that_ignores_errors_of_its_disk_is_found_within_100_seeds() {
-    // Of a set of three, two have what one has lost: mostly it is openraft that sees the log of a follower go back.
-    let words = [LOST, &["follower log reversion"]].concat();
+    // Of a set of three, two have what one has lost: mostly it is the primary that sees the log of a voter go back.
+    let words = [LOST, &["has forgotten entries"]].concat();
     let (seed, violation) = found_within(PlantedBug::IgnoreDiskErrors, SEEDS, &words);
     println!("found at seed {seed}: {violation}");
 }

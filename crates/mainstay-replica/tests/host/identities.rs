@@ -110,6 +110,8 @@ async fn an_older_copy_of_a_folder_does_not_stop_the_primary() {
     };
     time::timeout(Duration::from_secs(60), caught_up).await.expect("the third gets what it lacks");
     assert_eq!((replica(&a).failure(), partition.check().is_ok()), (None, true), "the primary goes on");
+    let forgetful: Vec<ReplicaId> = first.status().forgetful.into_iter().collect();
+    assert_eq!(forgetful, [third.status().identity.replica], "and names the third");
     put(&partition, "k", "20").await.unwrap();
     drop(partition);
     nodes.kill(a, &disks[0]);
