@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod architecture;
 mod causes;
 mod conformance;
 mod deny;
@@ -21,6 +22,13 @@ fn every_link_and_path_in_a_document_leads_somewhere() {
 #[test]
 fn the_architecture_names_every_crate() {
     assert_none(document::crates_without_mention(&Tree::load(), "ARCHITECTURE.md"));
+}
+
+#[test]
+fn the_architecture_is_short_and_names_what_exists() {
+    let tree = Tree::load();
+    assert_none(architecture::objections(&tree, "ARCHITECTURE.md"));
+    assert_none(architecture::objections(&tree, "docs/internals/call-path.md"));
 }
 
 #[test]

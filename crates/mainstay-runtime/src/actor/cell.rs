@@ -130,7 +130,7 @@ impl<T: Actor> ActorCell<T> {
         }
     }
 
-    /// Takes the actor to oneself for a call where it does not lie on the fast_slot. If somebody has it the call waits in line.
+    /// Takes the actor to oneself for a call where it is not in the fast slot. If somebody has it the call waits in line.
     fn go_in<R, M>(&self, method: M, call: Call) -> Result<Admitted<T, M>, Start<R::Reply, M>>
     where
         R: MethodResult,
