@@ -15,6 +15,7 @@ use mainstay_runtime::{
 use mainstay_store::disk::{Disk, RealDisk};
 
 use crate::admin;
+use crate::cluster::ClusterOptions;
 use crate::driver::refuse_without_clock;
 use crate::farewell::Farewells;
 use crate::node::Node;
@@ -46,6 +47,8 @@ pub struct NodeBuilder {
     steps: Vec<Step>,
     config_file: Option<PathBuf>,
     isolated: bool,
+    /// The program takes part in clusters.
+    is_clustered: bool,
     /// How often metrics are handed to the recorder without being asked for.
     publish_interval: Option<Duration>,
 }
@@ -71,6 +74,7 @@ impl NodeBuilder {
             steps: Vec::new(),
             config_file: None,
             isolated: false,
+            is_clustered: false,
             publish_interval: Some(admin::PUBLISH_INTERVAL),
         }
     }
@@ -90,6 +94,15 @@ impl NodeBuilder {
     /// metrics are there, and `/metrics` is answered with 404 and this reason.
     pub fn admin_address(self, address: SocketAddr) -> Self {
         self.change(&["admin.address"], move |node| node.admin_address = Some(address))
+    }
+
+    /// Takes part in a cluster: the node listens for other nodes and for clients, and joins the nodes that are named as seeds.
+    /// Without this call it is a node alone.
+    pub fn cluster(mut self, options: ClusterOptions) -> Self {
+        self.is_clustered = true;
+        let assignments = options.into_assignments();
+        self.steps.extend(assignments.map(|(key, value)| Step::Set { key: key.to_owned(), value }));
+        self
     }
 
     /// Serves a type of service.

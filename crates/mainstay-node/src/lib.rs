@@ -6,6 +6,7 @@
 
 mod admin;
 mod builder;
+mod cluster;
 mod driver;
 mod farewell;
 mod node;
@@ -17,9 +18,10 @@ mod signal;
 pub mod testkit;
 
 pub use builder::NodeBuilder;
+pub use cluster::ClusterOptions;
 pub use farewell::SHUTDOWN_HOOK_TIMEOUT;
 pub use mainstay_replica::Health;
 pub use node::Node;
 pub use recorded::recorded_services;
 pub use registry::{FIRST_PARTITION, REGISTRY_PARTITION, RecordedService, Registry};
-pub use settings::{DATA_DIR_DEFAULT, Settings};
+pub use settings::{CLUSTER_ADDRESS_DEFAULT, ClusterSettings, DATA_DIR_DEFAULT, Profile, Settings, TlsMode};

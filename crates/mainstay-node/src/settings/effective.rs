@@ -10,6 +10,7 @@ use mainstay_replica::NodeReplicasOptions;
 use mainstay_runtime::{ActorSettings, StateOptions};
 
 use super::assignment::{Scope, file_key};
+use super::cluster_keys::ClusterSettings;
 use super::node_keys::NodeDraft;
 use super::origin::Origin;
 use super::placement::{PARTITIONS, PERSISTENCE, REPLICAS_MIN, REPLICAS_ON_ONE_NODE, REPLICAS_TARGET, Replicas};
@@ -117,6 +118,12 @@ impl Settings {
     /// Where the admin server listens, if it does.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.node.admin_address
+    }
+
+    /// The part of the node in a cluster. Without effect in a program that does not call
+    /// [`NodeBuilder::cluster`](crate::NodeBuilder::cluster).
+    pub fn cluster(&self) -> &ClusterSettings {
+        &self.node.cluster
     }
 
     /// How log, stores and replicas behave.

@@ -143,6 +143,13 @@ fn raw(value: &DeValue<'_>) -> Raw {
             Err(_) => Raw::Other("integer"),
         },
         DeValue::Boolean(flag) => Raw::Flag(*flag),
+        DeValue::Array(values) => {
+            let texts = values.iter().map(|value| match value.get_ref() {
+                DeValue::String(text) => Some(text.to_string()),
+                _ => None,
+            });
+            texts.collect::<Option<Vec<_>>>().map_or(Raw::Other("array"), Raw::List)
+        }
         other => Raw::Other(other.type_str()),
     }
 }

@@ -3,6 +3,8 @@ use std::ops::RangeInclusive;
 
 use mainstay_core::Level;
 use mainstay_core::time::Duration;
+use mainstay_wire::Address;
+use mainstay_wire::tls::JoinToken;
 
 use super::text;
 use super::value::Value;
@@ -16,6 +18,8 @@ pub(crate) enum Raw {
     Integer(i128),
     /// True or false, in the file.
     Flag(bool),
+    /// A list of texts of the file.
+    List(Vec<String>),
     /// Anything else of the file, by the name of its type.
     Other(&'static str),
     /// The text of a variable or of a builder call, where quotes are not needed.
@@ -26,7 +30,7 @@ impl Raw {
     fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) | Self::Bare(text) => Some(text),
-            Self::Integer(_) | Self::Flag(_) | Self::Other(_) => None,
+            Self::Integer(_) | Self::Flag(_) | Self::List(_) | Self::Other(_) => None,
         }
     }
 
@@ -34,7 +38,7 @@ impl Raw {
         match self {
             Self::Flag(flag) => Some(*flag),
             Self::Bare(text) => text.trim().parse().ok(),
-            Self::Text(_) | Self::Integer(_) | Self::Other(_) => None,
+            Self::Text(_) | Self::Integer(_) | Self::List(_) | Self::Other(_) => None,
         }
     }
 
@@ -42,7 +46,7 @@ impl Raw {
         match self {
             Self::Integer(number) => Some(*number),
             Self::Bare(text) => text.trim().parse().ok(),
-            Self::Text(_) | Self::Flag(_) | Self::Other(_) => None,
+            Self::Text(_) | Self::Flag(_) | Self::List(_) | Self::Other(_) => None,
         }
     }
 
@@ -52,6 +56,7 @@ impl Raw {
             Self::Text(text) | Self::Bare(text) => format!("{text:?}"),
             Self::Integer(number) => number.to_string(),
             Self::Flag(flag) => flag.to_string(),
+            Self::List(texts) => format!("{texts:?}"),
             Self::Other(kind) => format!("of the type {kind}"),
         }
     }
@@ -83,6 +88,18 @@ pub enum Form {
     Address,
     /// How state is kept.
     Level,
+    /// A text of at most so many bytes, or none.
+    OptionalText(usize),
+    /// One of these words, or none.
+    OptionalChoice(&'static [&'static str]),
+    /// A file or folder, or none.
+    OptionalPath,
+    /// A token by which a node joins a cluster, or none. It is not shown.
+    JoinToken,
+    /// A host by name or number with a port, or none.
+    HostAndPort,
+    /// A list of hosts with ports: in the file an array of texts, elsewhere with commas between them.
+    HostsAndPorts,
 }
 
 impl Form {
@@ -91,7 +108,17 @@ impl Form {
         let is_none = raw.text().is_some_and(|text| text.trim() == "none");
         match self {
             Self::Count(range) => count(raw, range).map(Value::Count),
-            Self::Limit(_) | Self::BytesLimit(_) | Self::DurationLimit(_) | Self::Address if is_none => {
+            Self::Limit(_)
+            | Self::BytesLimit(_)
+            | Self::DurationLimit(_)
+            | Self::Address
+            | Self::OptionalText(_)
+            | Self::OptionalChoice(_)
+            | Self::OptionalPath
+            | Self::JoinToken
+            | Self::HostAndPort
+                if is_none =>
+            {
                 Some(Value::None)
             }
             Self::Limit(range) => count(raw, range).map(Value::Count),
@@ -111,6 +138,30 @@ impl Form {
             Self::Path => raw.text().filter(|text| !text.is_empty()).map(|text| Value::Path(text.into())),
             Self::Address => address(raw).map(Value::Address),
             Self::Level => raw.text()?.trim().parse::<Level>().ok().map(Value::Level),
+            Self::OptionalText(bytes_max) => raw
+                .text()
+                .filter(|text| (1..=*bytes_max).contains(&text.len()))
+                .map(|text| Value::Text(text.to_owned())),
+            Self::OptionalChoice(words) => {
+                let text = raw.text()?.trim();
+                words.contains(&text).then(|| Value::Text(text.to_owned()))
+            }
+            Self::OptionalPath => raw.text().filter(|text| !text.is_empty()).map(|text| Value::Path(text.into())),
+            Self::JoinToken => {
+                let text = raw.text()?.trim();
+                text.parse::<JoinToken>().ok().map(|_| Value::Secret(text.to_owned()))
+            }
+            Self::HostAndPort => host_and_port(raw.text()?).map(Value::Text),
+            Self::HostsAndPorts => {
+                let hosts: Vec<_> = match raw {
+                    Raw::List(hosts) => hosts.iter().map(String::as_str).collect(),
+                    raw => raw.text()?.split(',').filter(|host| !host.trim().is_empty()).collect(),
+                };
+                if hosts.len() > HOSTS_MAX {
+                    return None;
+                }
+                hosts.into_iter().map(host_and_port).collect::<Option<Vec<_>>>().map(Value::List)
+            }
         }
     }
 
@@ -140,8 +191,26 @@ impl Form {
                     .to_owned()
             }
             Self::Level => "\"persisted\", \"volatile\" or \"none\"".to_owned(),
+            Self::OptionalText(bytes_max) => format!("a text of at most {bytes_max} bytes, or \"none\""),
+            Self::OptionalChoice(words) => {
+                let words: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
+                format!("{} or \"none\"", words.join(", "))
+            }
+            Self::OptionalPath => "a path, or \"none\"".to_owned(),
+            Self::JoinToken => "a token that `mainstay node token` has printed, or \"none\"".to_owned(),
+            Self::HostAndPort => "a host with a port such as \"node-1.example:7400\", or \"none\"".to_owned(),
+            Self::HostsAndPorts => {
+                format!("at most {HOSTS_MAX} hosts with ports, such as [\"node-1.example:7400\", \"10.0.0.6:7400\"]")
+            }
         }
     }
+}
+
+/// The bound on a list of hosts: a few are enough to find a cluster.
+const HOSTS_MAX: usize = 64;
+
+fn host_and_port(text: &str) -> Option<String> {
+    text.trim().parse::<Address>().ok().map(|address| address.to_string())
 }
 
 fn count(raw: &Raw, range: &RangeInclusive<u64>) -> Option<u64> {

@@ -14,6 +14,7 @@ mod text;
 mod value;
 
 mod actor_keys;
+mod cluster_keys;
 mod key;
 mod node_keys;
 mod placement;
@@ -28,6 +29,7 @@ mod resolve;
 
 mod effective;
 
+pub use cluster_keys::{CLUSTER_ADDRESS_DEFAULT, ClusterSettings, Profile, TlsMode};
 pub use effective::{ServiceSettings, Setting, Settings, Sourced};
 pub use environment::{CONFIG_VARIABLE, VARIABLE_PREFIX};
 pub use file::{CONFIG_FILE_BYTES_MAX, CONFIG_FILE_DEFAULT};

@@ -6,6 +6,7 @@ use mainstay_core::NodeId;
 use mainstay_core::time::Duration;
 use mainstay_replica::NodeReplicasOptions;
 
+use super::cluster_keys::{self, ClusterSettings};
 use super::form::Form;
 use super::key::Key;
 use super::value::Value;
@@ -33,12 +34,18 @@ const DISK: RangeInclusive<u64> = 1 << 20..=1 << 50;
 pub(crate) struct NodeDraft {
     pub(crate) data_dir: PathBuf,
     pub(crate) admin_address: Option<SocketAddr>,
+    pub(crate) cluster: ClusterSettings,
     pub(crate) replicas: NodeReplicasOptions,
 }
 
 impl Default for NodeDraft {
     fn default() -> Self {
-        Self { data_dir: DATA_DIR_DEFAULT.into(), admin_address: None, replicas: NodeReplicasOptions::new(NODE) }
+        Self {
+            data_dir: DATA_DIR_DEFAULT.into(),
+            admin_address: None,
+            cluster: ClusterSettings::default(),
+            replicas: NodeReplicasOptions::new(NODE),
+        }
     }
 }
 
@@ -65,6 +72,16 @@ pub(crate) const NODE_KEYS: &[Key<NodeDraft>] = &[
             _ => {}
         },
     },
+    cluster_keys::LISTEN,
+    cluster_keys::ADVERTISE,
+    cluster_keys::SEEDS,
+    cluster_keys::FAULT_DOMAIN,
+    cluster_keys::PROFILE,
+    cluster_keys::TLS,
+    cluster_keys::CERTIFICATE,
+    cluster_keys::KEY,
+    cluster_keys::AUTHORITIES,
+    cluster_keys::TOKEN,
     setting!("sets_per_level", Count(1..=1024) as u16, replicas.sets_per_level),
     setting!("log.segment_bytes", Bytes(SEGMENTS) as u64, replicas.log.segment_bytes),
     setting!("log.bytes_max", Bytes(DISK) as u64, replicas.log.log_bytes_max),

@@ -1,0 +1,5 @@
+//! The part of a node in a cluster.
+
+mod options;
+
+pub use options::ClusterOptions;
