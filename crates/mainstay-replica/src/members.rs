@@ -20,6 +20,7 @@ use crate::options::Timing;
 use crate::raft::{LogId, Member, Types};
 use crate::replica::{Identity, Replica, Status};
 use crate::role_state::Role;
+use crate::transport::Traffic;
 
 /// How long a change of members may take to be committed.
 const CHANGE_TIMEOUT: time::Duration = time::Duration::from_secs(10);
@@ -76,7 +77,7 @@ impl Replica {
     /// lives by another timing; `UnknownVersion` if a node runs an earlier program, which cannot read the request. `Timeout` if for a minute no primary was found among the nodes, or nothing
     /// came from it, or if for five minutes it came no closer to being a voter; asking again is fine. `Fatal` if the replica has stopped.
     pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
-        let Identity { cluster, set, replica, node } = self.inner.identity;
+        let Identity { cluster, set, replica, node, .. } = self.inner.identity;
         let timing = self.inner.options.timing;
         let request = Envelope { cluster, to: None, request: Request::Join { replica, node, timing } }.encode();
         let pause = timing.heartbeat;
@@ -122,7 +123,7 @@ impl Replica {
             }
             let to = ask[0];
             ask.rotate_left(1);
-            let call = self.inner.transport.call(to, set, request.clone());
+            let call = self.inner.transport.call(to, set, Traffic::Heartbeat, request.clone());
             let answer = time::timeout(JOIN_REQUEST_TIMEOUT, call).await;
             match answer.ok().and_then(Result::ok).and_then(|bytes| Response::decode(bytes).ok()) {
                 Some(Response::Done) => {

@@ -25,7 +25,7 @@ use crate::repeat::{Patience, repeat};
 use crate::replica::SNAPSHOT_CHUNK_TIMEOUT;
 use crate::retention::Retention;
 use crate::state_machine::{SnapshotData, SnapshotOf};
-use crate::transport::Transport;
+use crate::transport::{Traffic, Transport};
 use crate::wire;
 
 /// The slowest way between two nodes on which entries still get through, whatever their size.
@@ -57,7 +57,23 @@ impl RaftNetworkFactory<Types> for Network {
     type Network = Peer;
 
     async fn new_client(&mut self, target: u64, node: &Member) -> Peer {
-        Peer { network: self.clone(), replica: ReplicaId(target), node: node.node, acknowledged: None }
+        self.peer(target, node, Traffic::Log)
+    }
+
+    async fn new_heartbeat_client(&mut self, target: u64, node: &Member) -> Peer {
+        self.peer(target, node, Traffic::Heartbeat)
+    }
+
+    async fn new_snapshot_client(&mut self, target: u64, node: &Member) -> Peer {
+        self.peer(target, node, Traffic::Snapshot)
+    }
+}
+
+impl Network {
+    /// The way to a replica. `appends` is what requests to append are: those of a heartbeat must not wait behind entries, and those
+    /// that come after entries must not overtake them, even if they have none themselves.
+    fn peer(&self, target: u64, node: &Member, appends: Traffic) -> Peer {
+        Peer { network: self.clone(), replica: ReplicaId(target), node: node.node, appends, acknowledged: None }
     }
 }
 
@@ -67,13 +83,20 @@ pub(crate) struct Peer {
     network: Network,
     replica: ReplicaId,
     node: NodeId,
+    /// As what requests to append travel.
+    appends: Traffic,
     /// The last entry that the replica has said to have.
     acknowledged: Option<LogId>,
 }
 
 impl Peer {
-    async fn call(&self, request: Request, limit: time::Duration) -> Result<Response, RPCError<Types>> {
-        self.exchange(request, limit).await.map_err(|error| RPCError::Unreachable(Unreachable::new(&error)))
+    async fn call(
+        &self,
+        traffic: Traffic,
+        request: Request,
+        limit: time::Duration,
+    ) -> Result<Response, RPCError<Types>> {
+        self.exchange(traffic, request, limit).await.map_err(|error| RPCError::Unreachable(Unreachable::new(&error)))
     }
 
     /// How long an append may take: a heartbeat when there is nothing to carry, and longer the more there is, because what
@@ -83,9 +106,9 @@ impl Peer {
         least + time::Duration::from_secs_f64(bytes as f64 / BYTES_PER_SEC_MIN)
     }
 
-    async fn exchange(&self, request: Request, limit: time::Duration) -> Result<Response> {
+    async fn exchange(&self, traffic: Traffic, request: Request, limit: time::Duration) -> Result<Response> {
         let request = self.envelope(request);
-        let answer = self.network.transport.call(self.node, self.network.set, request);
+        let answer = self.network.transport.call(self.node, self.network.set, traffic, request);
         let response = Response::decode(time::timeout(limit, answer).await.map_err(|_| self.no_answer())??)?;
         self.network.lost.heard(self.replica, &response);
         Ok(response)
@@ -188,7 +211,7 @@ impl Peer {
     async fn send_part(&self, request: Request, limit: time::Duration) -> Result<Response, RPCError<Types>> {
         let request = self.envelope(request);
         let first = PART_SILENCE_MIN + time::Duration::from_secs_f64(request.len() as f64 / BYTES_PER_SEC_MIN);
-        let ask = || self.network.transport.call(self.node, self.network.set, request.clone());
+        let ask = || self.network.transport.call(self.node, self.network.set, Traffic::Snapshot, request.clone());
         let answer = repeat(ask, Patience { first, limit }).await;
         let answer = answer.and_then(|answer| Response::decode(answer.ok_or_else(|| self.no_answer())?));
         answer.map_err(|error| RPCError::Unreachable(Unreachable::new(&error)))
@@ -265,7 +288,7 @@ impl RaftNetworkV2<Types> for Peer {
         self.check_kept(&request)?;
         let sent = SentEntries::of(&request);
         let limit = Self::append_limit(&request, option.hard_ttl());
-        match self.call(Request::Append(request), limit).await? {
+        match self.call(self.appends, Request::Append(request), limit).await? {
             Response::Append(response) => self.check_answer(&sent, response),
             gone if self.is_answered_for(&gone) => Ok(AppendEntriesResponse::Success),
             other => Err(self.unexpected(&other)),
@@ -289,7 +312,7 @@ impl RaftNetworkV2<Types> for Peer {
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
         let granted = VoteResponse::new(request.vote, request.last_log_id, true);
-        match self.call(Request::Vote(request), option.hard_ttl()).await? {
+        match self.call(Traffic::Heartbeat, Request::Vote(request), option.hard_ttl()).await? {
             Response::Vote(response) if !self.is_of_mine(&response.vote, &granted.vote) => Ok(response),
             gone if self.is_answered_for(&gone) => Ok(granted),
             other => Err(self.unexpected(&other)),
@@ -302,7 +325,7 @@ impl RaftNetworkV2<Types> for Peer {
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
         let granted = VoteResponse::new(request.vote, request.last_log_id, true);
-        match self.call(Request::PreVote(request), option.hard_ttl()).await? {
+        match self.call(Traffic::Heartbeat, Request::PreVote(request), option.hard_ttl()).await? {
             Response::Vote(response) if !self.is_of_mine(&response.vote, &granted.vote) => Ok(response),
             gone if self.is_answered_for(&gone) => Ok(granted),
             other => Err(self.unexpected(&other)),
@@ -328,7 +351,7 @@ impl RaftNetworkV2<Types> for Peer {
         request: TransferLeaderRequest<Types>,
         option: RPCOption,
     ) -> Result<openraft::raft::TransferLeaderResponse<Types>, RPCError<Types>> {
-        match self.call(Request::Transfer(request), option.hard_ttl()).await? {
+        match self.call(Traffic::Heartbeat, Request::Transfer(request), option.hard_ttl()).await? {
             Response::Done => Ok(Ok(())),
             other => Err(self.unexpected(&other)),
         }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mainstay_core::NodeId;
 use mainstay_core::time::Duration;
-use mainstay_replica::NodeReplicasOptions;
+use mainstay_replica::UniformSetsOptions;
 
 use super::cluster_keys::{self, ClusterSettings};
 use super::form::Form;
@@ -35,7 +35,7 @@ pub(crate) struct NodeDraft {
     pub(crate) data_dir: PathBuf,
     pub(crate) admin_address: Option<SocketAddr>,
     pub(crate) cluster: ClusterSettings,
-    pub(crate) replicas: NodeReplicasOptions,
+    pub(crate) replicas: UniformSetsOptions,
 }
 
 impl Default for NodeDraft {
@@ -44,7 +44,7 @@ impl Default for NodeDraft {
             data_dir: DATA_DIR_DEFAULT.into(),
             admin_address: None,
             cluster: ClusterSettings::default(),
-            replicas: NodeReplicasOptions::new(NODE),
+            replicas: UniformSetsOptions::new(NODE),
         }
     }
 }

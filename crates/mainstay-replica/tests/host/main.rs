@@ -5,5 +5,6 @@ mod harness;
 
 mod following;
 mod identities;
+mod lifecycle;
 mod opening;
 mod operations;
