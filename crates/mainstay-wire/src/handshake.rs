@@ -83,6 +83,8 @@ pub(crate) async fn say_hello(
     if welcome.lane != hello.lane {
         return Err(Error::corrupt("the welcome is for another connection"));
     }
+    // Who may not connect here is not connected to either: what it would answer counts as little as what it would send.
+    options.policy.admit(&introduction)?;
     Ok(Ok(met.agreed(introduction, &welcome)))
 }
 
@@ -231,6 +233,7 @@ fn introduce(options: &EndpointOptions, met: &Met, hello: &Hello) -> std::result
         peer,
         cluster: hello.cluster,
         boot: hello.boot,
+        session: hello.session,
         features: hello.features,
         protocol,
         clock_ahead_ms,

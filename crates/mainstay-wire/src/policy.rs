@@ -2,7 +2,7 @@ use mainstay_core::{ClusterId, Error, NodeId, Result};
 
 use crate::class::{Class, Lane};
 use crate::kind::{Audience, Kind};
-use crate::party::{Peer, Sender};
+use crate::party::{Peer, Sender, SessionId};
 
 /// Who has connected, or wants to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Introduction {
     pub cluster: Option<ClusterId>,
     /// Which start of its folder this is, of a node.
     pub boot: u64,
+    /// The number that this process has drawn when it started. Two processes with one boot counter differ by it.
+    pub session: SessionId,
     /// The features that it has, as bits.
     pub features: u64,
     /// The version of frames that both speak.
@@ -33,8 +35,8 @@ pub struct Introduction {
 /// - Both functions decide at once, from memory: they run between two frames.
 /// - [`allows`](Policy::allows) is asked for every message before its body is kept, and says the same for the same sender.
 pub trait Policy: Send + Sync + 'static {
-    /// May this process connect? It is asked after the certificate, the cluster and the clock were found in order, and of a node
-    /// that it is not among the removed ones.
+    /// May this process connect, or be connected to? It is asked after the certificate, the cluster and the clock were found in
+    /// order, and of a node that it is not among the removed ones.
     ///
     /// # Errors
     /// The reason, which the process is told.

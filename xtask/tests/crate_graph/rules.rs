@@ -24,7 +24,7 @@ pub(crate) const ROOMS: &[Room] = &[
     room("mainstay-state", &["mainstay-core", "mainstay-replica"]),
     room("mainstay-runtime", &["mainstay-core", "mainstay-state"]),
     room("mainstay-wire", &["mainstay-core"]),
-    room("mainstay-cluster", &["mainstay-core", "mainstay-replica", "mainstay-wire"]),
+    room("mainstay-cluster", &["mainstay-core", "mainstay-store", "mainstay-replica", "mainstay-wire"]),
     room(
         "mainstay-node",
         &[

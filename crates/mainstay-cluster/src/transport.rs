@@ -1,0 +1,119 @@
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
+use mainstay_core::time::Duration;
+use mainstay_core::{Error, ErrorKind, NodeId, Result, SetId};
+use mainstay_replica::{Answer, Transport};
+use mainstay_wire::{Class, Endpoint};
+
+use crate::control::{level_code, level_of};
+use crate::formats::REPLICA_MESSAGE;
+use crate::kinds::REPLICA;
+
+/// Version, level and number of the set.
+const HEAD_BYTES: usize = 1 + 1 + 2;
+
+/// How long the wire keeps a request whose sender has not given it up before. Senders do so earlier.
+const TIME_LIMIT: Duration = Duration::from_secs(600);
+
+/// Carries the requests of this node's replicas over the wire.
+///
+/// It is made before the endpoint, because replicas start before it is known which start of the folder this is, which the
+/// endpoint has to say. Until it is [attached](WireTransport::attach), no node is reached.
+#[derive(Clone, Default)]
+pub struct WireTransport {
+    endpoint: Arc<OnceLock<Endpoint>>,
+}
+
+impl WireTransport {
+    /// A transport without an endpoint.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sends by this endpoint from now on. The first one counts.
+    pub fn attach(&self, endpoint: Endpoint) {
+        let _ = self.endpoint.set(endpoint);
+    }
+
+    fn send(&self, to: NodeId, set: SetId, class: Class, request: &Bytes) -> Answer {
+        let Some(endpoint) = self.endpoint.get().cloned() else {
+            let text = format!("node {to} cannot be reached, because this node is not on the network yet: retry");
+            return Box::pin(std::future::ready(Err(Error::new(ErrorKind::Retry, text))));
+        };
+        let body = frame(set, request);
+        // What does not fit among heartbeats is no heartbeat.
+        let class = if body.len() > class.message_bytes_max() { Class::Log } else { class };
+        Box::pin(async move { endpoint.call(to.into(), class, REPLICA, body, TIME_LIMIT).await })
+    }
+}
+
+impl fmt::Debug for WireTransport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WireTransport").field("is_attached", &self.endpoint.get().is_some()).finish()
+    }
+}
+
+impl Transport for WireTransport {
+    fn call(&self, to: NodeId, set: SetId, request: Bytes) -> Answer {
+        self.send(to, set, Class::Log, &request)
+    }
+}
+
+/// A request with the set that it is for.
+pub(crate) fn frame(set: SetId, request: &Bytes) -> Bytes {
+    let mut body = BytesMut::with_capacity(HEAD_BYTES + request.len());
+    body.put_u8(REPLICA_MESSAGE.written());
+    body.put_u8(level_code(set.level));
+    body.put_u16_le(set.number);
+    body.put_slice(request);
+    body.freeze()
+}
+
+/// The set that a request is for, and the request.
+///
+/// # Errors
+/// `Corrupt` or `UnknownVersion`.
+pub(crate) fn unframe(mut body: Bytes) -> Result<(SetId, Bytes)> {
+    let damaged = || Error::corrupt("a request to a replica does not say to which: its bytes are damaged");
+    let version = *body.first().ok_or_else(damaged)?;
+    REPLICA_MESSAGE.check(version)?;
+    if body.len() < HEAD_BYTES {
+        return Err(damaged());
+    }
+    body.advance(1);
+    let level = level_of(body.get_u8()).ok_or_else(damaged)?;
+    let number = body.get_u16_le();
+    Ok((SetId { level, number }, body))
+}
+
+#[cfg(test)]
+mod tests {
+    use mainstay_core::Level;
+    use mainstay_core::format::golden::{Golden, damaged};
+
+    use super::*;
+
+    #[test]
+    fn golden_bytes_of_a_request_and_whatever_else_comes() {
+        let set = SetId { level: Level::Volatile, number: 0x0102 };
+        let framed = frame(set, &Bytes::from_static(b"request"));
+        Golden::of(env!("CARGO_MANIFEST_DIR")).check("replica-request", &REPLICA_MESSAGE, &framed);
+        assert_eq!(unframe(framed.clone()).unwrap(), (set, Bytes::from_static(b"request")));
+        for (_, bytes) in damaged(&framed) {
+            let _ = unframe(bytes.into());
+        }
+        assert_eq!(unframe(Bytes::from_static(b"\x02\0\0\0")).unwrap_err().kind(), ErrorKind::UnknownVersion);
+        for wrong in [&b""[..], b"\x01", b"\x01\0\0", b"\x01\x03\0\0"] {
+            assert_eq!(unframe(Bytes::from_static(wrong)).unwrap_err().kind(), ErrorKind::Corrupt);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_that_is_not_on_the_network_reaches_none() {
+        let set = SetId { level: Level::Persisted, number: 1 };
+        let error = WireTransport::new().call(NodeId(2), set, Bytes::new()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Retry);
+    }
+}
