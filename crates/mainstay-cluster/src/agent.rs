@@ -61,12 +61,7 @@ impl fmt::Debug for NodeAgent {
 }
 
 impl NodeAgent {
-    pub(crate) fn new(
-        node: NodeId,
-        sets: Arc<dyn NodeSets>,
-        client: ControlClient,
-        control: ControlWatch,
-    ) -> Self {
+    pub(crate) fn new(node: NodeId, sets: Arc<dyn NodeSets>, client: ControlClient, control: ControlWatch) -> Self {
         Self { node, sets, client, control, busy: Arc::default() }
     }
 
@@ -92,7 +87,8 @@ impl NodeAgent {
             }
         }
         for record in state.sets.values() {
-            self.sets.expect(record.id, record.wanted.all().chain(record.confirmed.all()).map(|(_, node)| node).collect());
+            self.sets
+                .expect(record.id, record.wanted.all().chain(record.confirmed.all()).map(|(_, node)| node).collect());
             if let Err(error) = self.hold(record, held.get(&record.id)).await {
                 complain(record.id, &error, "a replica cannot be created here yet");
             }

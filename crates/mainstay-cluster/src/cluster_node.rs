@@ -118,8 +118,10 @@ impl ClusterNode {
             held,
         });
         let needs_token = matches!(membership.security, Security::Tls(_));
-        let controller =
-            Controller::new(partition, ControllerOptions { needs_token, authority: options.authority.clone(), founding });
+        let controller = Controller::new(
+            partition,
+            ControllerOptions { needs_token, authority: options.authority.clone(), founding },
+        );
         let client =
             ControlClient::new((node, endpoint.clone()), sets.clone(), control.clone(), controller.clone(), peers);
         serve.attach(Controlling { controller: controller.clone(), client: client.clone() });
@@ -239,7 +241,9 @@ async fn announce(
 async fn refused_by_peers(endpoint: &Endpoint, control: &ControlWatch) -> Option<Error> {
     let state = control.get();
     for peer in state.nodes.values() {
-        let Some(Ok(address)) = peer.addresses.get(PEER_ADDRESS).map(|address| address.parse::<Address>()) else { continue };
+        let Some(Ok(address)) = peer.addresses.get(PEER_ADDRESS).map(|address| address.parse::<Address>()) else {
+            continue;
+        };
         if let Err(error) = endpoint.connect(&address).await
             && policy::is_final(&error)
         {

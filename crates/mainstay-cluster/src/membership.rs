@@ -86,6 +86,11 @@ impl Membership {
         (self.membership.cluster, self.membership.node)
     }
 
+    /// How the connections of this node are protected, now that its folder was looked into.
+    pub fn security(&self) -> &Security {
+        &self.security
+    }
+
     /// True if the cluster begins, or has begun, with this folder.
     pub fn is_founder(&self) -> bool {
         self.membership.is_founder
@@ -110,7 +115,8 @@ fn check_same(file: &PeersFile, known: Option<(ClusterId, NodeId)>, folder: &Pat
     if of_file == Some(known) {
         return Ok(());
     }
-    let shown = of_file.map_or("a node that still joins".to_owned(), |(cluster, node)| format!("node {node} of cluster {cluster}"));
+    let shown = of_file
+        .map_or("a node that still joins".to_owned(), |(cluster, node)| format!("node {node} of cluster {cluster}"));
     Err(Error::invalid(format!(
         "{} has the data of node {} of cluster {} and the peers file of {shown}: restore a copy of the whole folder",
         folder.display(),

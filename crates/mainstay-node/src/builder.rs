@@ -4,25 +4,26 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mainstay_cluster::control::ControlState;
+use mainstay_cluster::control::record::{self, ServiceRecord};
+use mainstay_cluster::message::ServiceRegistration;
 use mainstay_core::task::Home;
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
-use mainstay_replica::{InProcessNetwork, Partition, Role, UniformSets, UniformSetsOptions};
+use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_replica::{NodeReplicasOptions, Partition, Role};
 use mainstay_runtime::{
-    Actor, ActorOptions, ActorSettings, Directory, PoolOptions, Provisions, Service, ServiceType, Services, Serving,
-    Worker, WorkerType,
+    Actor, ActorOptions, ActorSettings, Directory, Inbound, PoolOptions, Provisions, Service, ServiceKind, ServiceType,
+    Services, Worker, WorkerType,
 };
 use mainstay_store::disk::{Disk, RealDisk};
+use mainstay_wire::TcpListen;
 
 use crate::admin;
-use crate::cluster::ClusterOptions;
+use crate::cluster::{ClusterCalls, ClusterOptions, Member, check_recorded};
 use crate::driver::refuse_without_clock;
 use crate::farewell::Farewells;
 use crate::node::Node;
-use crate::registry::{REGISTRY_PARTITION, Registry};
-use crate::settings::{
-    Declared, Knowledge, Names, NodeDraft, Section, Sections, ServiceSettings, Settings, Step, Surroundings,
-};
+use crate::settings::{Declared, Knowledge, Names, NodeDraft, Origin, Section, Sections, Settings, Step, Surroundings};
 
 /// How long the start may wait for the registry to have a primary. A node that is alone elects itself at once.
 const PRIMARY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -162,7 +163,7 @@ impl NodeBuilder {
     }
 
     /// Changes how the log, the stores and the replicas behave.
-    pub fn host_options(self, change: impl FnOnce(&mut UniformSetsOptions) + Send + 'static) -> Self {
+    pub fn host_options(self, change: impl FnOnce(&mut NodeReplicasOptions) + Send + 'static) -> Self {
         self.change(&[], move |node| change(&mut node.replicas))
     }
 
@@ -299,21 +300,25 @@ impl NodeBuilder {
             }
             None => None,
         };
-        let options = settings.host_options().clone();
-        let node = options.node;
-        let replicas = open_host(self.disk, settings.data_dir(), options).await?;
-        let guard = KillOnDrop(Some(replicas.clone()));
-        match assemble(&replicas, node, services, &workers, provisions, &settings).await {
+        let registrations: Vec<_> = services.iter().filter_map(|offer| offer.registration(&settings)).collect();
+        let listen = match self.is_clustered {
+            true => Some(TcpListen::bind(&settings.cluster().listen.to_string().parse()?).await?),
+            false => refuse_cluster_settings(&settings).map(|()| None)?,
+        };
+        let member = Member::start(self.disk, &settings, &registrations, listen).await?;
+        let guard = KillOnDrop(Some(member.clone()));
+        match assemble(&member, services, &registrations, &workers, provisions, &settings).await {
             Ok(directory) => {
                 guard.disarm();
-                let started = Node::new(replicas, directory, settings, self.farewells, self.publish_interval);
+                let node = member.cluster.node();
+                let started = Node::new(member, directory, settings, self.farewells, self.publish_interval);
                 listener.map_or(Ok(()), |listener| started.serve_admin(listener))?;
                 let (data_dir, admin) = (started.settings().data_dir().display(), started.admin_address());
                 tracing::info!(%node, %data_dir, admin = admin.map(tracing::field::display), "the node has started");
                 Ok(started)
             }
             Err(error) => {
-                replicas.stop().await;
+                member.stop().await;
                 Err(error)
             }
         }
@@ -325,11 +330,38 @@ impl NodeBuilder {
     }
 }
 
-/// Opens a data folder. What is wrong with it is told by the name of the setting.
-pub(crate) async fn open_host(disk: Arc<dyn Disk>, folder: &Path, options: UniformSetsOptions) -> Result<UniformSets> {
-    let transport = InProcessNetwork::new().endpoint(options.node);
-    let opened = UniformSets::open(disk, folder, options, transport).await;
-    opened.map_err(|error| error.about(format_args!("data_dir {}", folder.display())))
+/// Refuses settings of a cluster in a program that does not take part in any: it would run alone in silence.
+fn refuse_cluster_settings(settings: &Settings) -> Result<()> {
+    let set =
+        settings.entries().iter().find(|entry| entry.key.starts_with("cluster.") && entry.origin != Origin::Default);
+    match set {
+        None => Ok(()),
+        Some(set) => Err(Error::invalid(format!(
+            "{} is set ({}), and this program takes part in no cluster: call `NodeBuilder::cluster`, or remove the setting",
+            set.key, set.origin
+        ))),
+    }
+}
+
+impl Offer {
+    /// What the cluster is told of the type, with its effective settings.
+    fn registration(&self, settings: &Settings) -> Option<ServiceRegistration> {
+        let effective = settings.service(self.service.name())?;
+        let known = self.service.known(Vec::new());
+        let timeout = effective.actor.as_ref().map_or(known.call_timeout, |actor| actor.call_timeout);
+        Some(ServiceRegistration {
+            name: known.name,
+            kind: match known.kind {
+                ServiceKind::Stateful => record::ServiceKind::Service,
+                ServiceKind::Actors => record::ServiceKind::Actors,
+            },
+            level: effective.level.value,
+            partitioning: effective.partitioning.value.clone(),
+            interfaces: known.interfaces.into_iter().collect(),
+            call_timeout_ms: u64::try_from(timeout.as_millis()).ok(),
+            partitions: None,
+        })
+    }
 }
 
 fn declared(services: &[Offer]) -> Knowledge {
@@ -343,49 +375,47 @@ fn declared(services: &[Offer]) -> Knowledge {
 }
 
 async fn assemble(
-    replicas: &UniformSets,
-    node: NodeId,
+    member: &Member,
     offers: Vec<Offer>,
+    registrations: &[ServiceRegistration],
     workers: &[WorkerType],
     provisions: Provisions,
     settings: &Settings,
 ) -> Result<Arc<Directory>> {
-    replicas.bootstrap().await?;
-    let records = replicas.partition(Level::Persisted, REGISTRY_PARTITION);
-    primary(&records).await?;
-    let wanted: Vec<_> = offers.iter().filter_map(|offer| settings.service(offer.service.name())).collect();
-    let registry = Registry::new(records);
-    let enrolled = registry.enroll(&wanted).await?;
-    warn_of_strays(&registry, &wanted);
-    let serving = offers.into_iter().zip(wanted).zip(enrolled).map(|((offer, wanted), ids)| {
-        let level = wanted.level.value;
-        let mut service = offer.service.placed(level, wanted.partitioning.value.clone())?;
-        if let Some(settings) = &wanted.actor {
-            *service.actor_settings_mut() = settings.clone();
-        }
-        if let Some(options) = &wanted.state {
-            *service.state_options_mut() = options.clone();
-        }
-        let partitions = ids.into_iter().map(|id| replicas.partition(level, id)).collect();
-        Ok(Serving { service, partitions })
+    let check =
+        |record: &ServiceRecord| settings.service(&record.name).map_or(Ok(()), |set| check_recorded(record, set));
+    let records = member.register(registrations, check).await?;
+    let state = member.cluster.control().get();
+    warn_of_strays(&state, registrations);
+    let directory = Directory::empty().with_provisions(provisions);
+    let directory = Arc::new(match member.is_alone() {
+        true => directory,
+        false => directory.with_remote(ClusterCalls::new(&member.cluster)),
     });
-    let serving = serving.collect::<Result<Vec<_>>>()?;
-    let directory = Arc::new(Directory::new(&serving)?.with_provisions(provisions));
+    for (offer, record) in offers.into_iter().zip(&records) {
+        let mut service = offer.service.placed(record.level, record.partitioning.clone())?;
+        if let Some(wanted) = settings.service(&record.name) {
+            if let Some(settings) = &wanted.actor {
+                *service.actor_settings_mut() = settings.clone();
+            }
+            if let Some(options) = &wanted.state {
+                *service.state_options_mut() = options.clone();
+            }
+        }
+        directory.add(service, record.partitions.iter().map(|placed| placed.id).collect())?;
+    }
     directory.start_workers(workers, directory.clone())?;
-    directory.serve(node, serving, directory.clone());
+    directory.start(member.cluster.node(), directory.clone());
+    member.sets.serve(directory.clone(), records);
+    member.calls.attach(Inbound::new(directory.clone()));
     Ok(directory)
 }
 
 /// Warns of services that have data here and no type, once for each: one that was renamed would start empty in silence.
-fn warn_of_strays(registry: &Registry, wanted: &[&ServiceSettings]) {
-    let recorded = match registry.services() {
-        Ok(recorded) => recorded,
-        // Those that this program has were read.
-        Err(error) => return tracing::warn!(?error, "what is recorded of other services cannot be read"),
-    };
-    for stray in recorded {
+fn warn_of_strays(state: &ControlState, registrations: &[ServiceRegistration]) {
+    for stray in state.services.values() {
         let name = &stray.name;
-        if wanted.iter().any(|wanted| wanted.name == *name) {
+        if registrations.iter().any(|wanted| wanted.name == *name) {
             continue;
         }
         tracing::warn!(
@@ -422,7 +452,7 @@ fn refuse_namesakes(services: &[Offer]) -> Result<()> {
 }
 
 /// Ends what was started if the start is given up half way.
-struct KillOnDrop(Option<UniformSets>);
+struct KillOnDrop(Option<Member>);
 
 impl KillOnDrop {
     fn disarm(mut self) {
@@ -432,8 +462,8 @@ impl KillOnDrop {
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
-        if let Some(replicas) = &self.0 {
-            replicas.node_replicas().kill();
+        if let Some(member) = &self.0 {
+            member.kill();
         }
     }
 }

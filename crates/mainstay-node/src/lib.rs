@@ -23,5 +23,5 @@ pub use farewell::SHUTDOWN_HOOK_TIMEOUT;
 pub use mainstay_replica::Health;
 pub use node::Node;
 pub use recorded::recorded_services;
-pub use registry::{FIRST_PARTITION, REGISTRY_PARTITION, RecordedService, Registry};
+pub use registry::RecordedService;
 pub use settings::{CLUSTER_ADDRESS_DEFAULT, ClusterSettings, DATA_DIR_DEFAULT, Profile, Settings, TlsMode};

@@ -5,7 +5,7 @@ use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::task::{Gone, Home, Scope};
 use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, Result};
-use mainstay_replica::{Health, UniformSets};
+use mainstay_replica::Health;
 use mainstay_runtime::{Actor, Actors, Directory, Proxy, Services, SharedInterface};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -13,6 +13,7 @@ use tokio::sync::OnceCell;
 
 use crate::admin::{Admin, Publisher, keep_publishing};
 use crate::builder::NodeBuilder;
+use crate::cluster::{Member, keep_learning};
 use crate::farewell::Farewells;
 use crate::settings::Settings;
 use crate::signal::Signals;
@@ -40,7 +41,7 @@ pub(crate) struct Inner {
     tasks: Scope,
     admin: OnceLock<Admin>,
     /// Gone once the node has stopped, because it keeps the data folder locked.
-    replicas: Mutex<Option<UniformSets>>,
+    member: Mutex<Option<Member>>,
     stopped: OnceCell<()>,
 }
 
@@ -52,14 +53,16 @@ impl Node {
 
     /// `publish_interval` is how often metrics are handed to the recorder without being asked for; `None` for never.
     pub(crate) fn new(
-        replicas: UniformSets,
+        member: Member,
         directory: Arc<Directory>,
         settings: Settings,
         farewells: Farewells,
         publish_interval: Option<Duration>,
     ) -> Self {
         let services = directory.services(directory.clone());
-        let replicas = Mutex::new(Some(replicas));
+        let attaching = member.sets.clone().keep_attached();
+        let learning = keep_learning(directory.clone(), member.cluster.control().clone());
+        let member = Mutex::new(Some(member));
         let inner = Arc::new(Inner {
             directory,
             services,
@@ -69,9 +72,11 @@ impl Node {
             home: Home::current().without_scope(),
             tasks: Scope::new(),
             admin: OnceLock::new(),
-            replicas,
+            member,
             stopped: OnceCell::new(),
         });
+        drop(inner.tasks.spawn(attaching));
+        drop(inner.tasks.spawn(learning));
         // The recorder is there by now, and so it is measured from the start.
         inner.directory.publish_metrics();
         if let Some(interval) = publish_interval {
@@ -203,7 +208,7 @@ impl Node {
             // With the runtime all tasks have ended. Nothing is left but what holds the data folder.
             self.inner.directory.kill();
             self.inner.end_tasks();
-            self.inner.replicas.lock().take();
+            self.inner.member.lock().take();
         }
     }
 
@@ -251,10 +256,10 @@ impl Node {
     pub(crate) async fn kill(&self) {
         self.inner.directory.kill();
         self.inner.end_tasks();
-        let replicas = self.inner.replicas.lock().take();
-        if let Some(replicas) = replicas {
-            replicas.node_replicas().kill();
-            replicas.stop().await;
+        let member = self.inner.member.lock().take();
+        if let Some(member) = member {
+            member.kill();
+            member.stop().await;
         }
     }
 }
@@ -275,11 +280,11 @@ impl Inner {
             self.directory.stop().await;
             self.end_tasks();
             // Taken out only when it has stopped: if this future is dropped before, the next one goes on from here.
-            let replicas = self.replicas.lock().clone();
-            if let Some(replicas) = replicas {
-                replicas.stop().await;
+            let member = self.member.lock().clone();
+            if let Some(member) = member {
+                member.stop().await;
             }
-            self.replicas.lock().take();
+            self.member.lock().take();
             tracing::info!(data_dir = %self.settings.data_dir().display(), "the node has stopped");
         };
         self.stopped.get_or_init(|| stopping).await;
@@ -287,16 +292,16 @@ impl Inner {
 
     /// What is wrong; `None` once the node has stopped or begins to.
     pub(crate) fn health(&self) -> Option<Health> {
-        let replicas = self.replicas.lock();
-        replicas.as_ref().filter(|_| !self.directory.is_stopped()).map(|sets| sets.node_replicas().health())
+        let member = self.member.lock();
+        member.as_ref().filter(|_| !self.directory.is_stopped()).map(|member| member.replicas.health())
     }
 
     /// Hands what actors, log and replicas have counted to the recorder.
     pub(crate) fn publish_metrics(&self) {
         self.directory.publish_metrics();
         // Not kept, because it holds the data folder.
-        if let Some(replicas) = &*self.replicas.lock() {
-            self.publisher.publish(replicas.node_replicas());
+        if let Some(member) = &*self.member.lock() {
+            self.publisher.publish(&member.replicas);
         }
     }
 
@@ -312,8 +317,8 @@ impl Drop for Inner {
     fn drop(&mut self) {
         self.end_tasks();
         self.directory.kill();
-        if let Some(replicas) = self.replicas.get_mut() {
-            replicas.node_replicas().kill();
+        if let Some(member) = self.member.get_mut() {
+            member.kill();
         }
     }
 }

@@ -23,6 +23,17 @@ const FOLDER_LOCK_FILE: &str = "lock";
 /// How the names of lock files beside stores end.
 const LOCK_SUFFIX: &str = ".lock";
 
+/// The right to make something of a data folder, before it is [opened](crate::NodeReplicas::open_locked).
+pub struct FolderLock {
+    _lock: Box<dyn DiskLock>,
+}
+
+impl std::fmt::Debug for FolderLock {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FolderLock")
+    }
+}
+
 /// Takes the lock of a data folder, creating the folder if need be, and waits briefly for an earlier holder to let go.
 ///
 /// The lock is held from before the identity is read until the log is open, whose own lock holds from then on. Without it two nodes
@@ -31,13 +42,13 @@ const LOCK_SUFFIX: &str = ".lock";
 ///
 /// # Errors
 /// `Conflict` with the holder if the folder is still in use; nothing was changed then.
-pub(crate) async fn lock_folder(disk: &dyn Disk, folder: &Path) -> Result<Box<dyn DiskLock>> {
+pub(crate) async fn lock_folder(disk: &dyn Disk, folder: &Path) -> Result<FolderLock> {
     disk.create_dir_all(folder).map_err(|error| folder_error(folder, error))?;
     let begun = time::now();
     loop {
         let holder = match disk.lock(&folder.join(FOLDER_LOCK_FILE)) {
             Ok(lock) => match log_or_state_holder(disk, folder) {
-                None => return Ok(lock),
+                None => return Ok(FolderLock { _lock: lock }),
                 Some(holder) => holder,
             },
             Err(error) => match LockHolder::of(&error) {

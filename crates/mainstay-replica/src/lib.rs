@@ -67,6 +67,7 @@ pub use activity::SetActivity;
 pub use changes::Changes;
 pub use claim::Claim;
 pub use committed::{Committed, Operation};
+pub use folder_lock::FolderLock;
 pub use health::Health;
 pub use identity::FolderIdentity;
 pub use in_process::{Handler, InProcessNetwork, Troubles};

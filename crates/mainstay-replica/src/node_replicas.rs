@@ -21,7 +21,7 @@ pub(crate) use self::lifecycle::Ids;
 pub use self::lifecycle::ReplicaSpec;
 pub use self::options::NodeReplicasOptions;
 use crate::activity::SetActivity;
-use crate::folder_lock::lock_folder;
+use crate::folder_lock::{FolderLock, lock_folder};
 use crate::health::Health;
 use crate::identity::{FolderIdentity, NodeIdentity, Wanted};
 use crate::local::LocalSet;
@@ -89,11 +89,35 @@ impl NodeReplicas {
         options: NodeReplicasOptions,
         transport: Arc<dyn Transport>,
     ) -> Result<Self> {
+        let lock = Self::lock(&*disk, folder).await?;
+        Self::open_locked(lock, disk, folder, options, transport).await
+    }
+
+    /// Takes the lock of a data folder, creating the folder if need be: what is made of it meanwhile is made by one process alone.
+    ///
+    /// # Errors
+    /// `Conflict` with the holder if another process uses it; `Invalid` if it cannot be used.
+    pub async fn lock(disk: &dyn Disk, folder: &Path) -> Result<FolderLock> {
+        lock_folder(disk, folder).await
+    }
+
+    /// As [`open`](Self::open), with a lock that was taken before.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn open_locked(
+        lock: FolderLock,
+        disk: Arc<dyn Disk>,
+        folder: &Path,
+        options: NodeReplicasOptions,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self> {
         let (cluster, node) = options.owner.unzip();
-        Self::open_wanted(disk, folder, Wanted { cluster, node }, options, transport).await
+        Self::open_wanted(lock, disk, folder, Wanted { cluster, node }, options, transport).await
     }
 
     pub(crate) async fn open_wanted(
+        folder_lock: FolderLock,
         disk: Arc<dyn Disk>,
         folder: &Path,
         wanted: Wanted,
@@ -101,7 +125,6 @@ impl NodeReplicas {
         transport: Arc<dyn Transport>,
     ) -> Result<Self> {
         options.check()?;
-        let folder_lock = lock_folder(&*disk, folder).await?;
         check_room(&*disk, folder, &options)?;
         let mut identity = NodeIdentity::open(wanted, &*disk, folder)?;
         let node_log = Arc::new(open_log(disk.clone(), folder, identity.has_log, &options)?);

@@ -111,7 +111,8 @@ impl UniformSets {
     ) -> Result<Self> {
         options.check()?;
         let wanted = Wanted { cluster: options.cluster, node: Some(options.node) };
-        let node = NodeReplicas::open_wanted(disk, folder, wanted, options.node_options(), transport).await?;
+        let lock = NodeReplicas::lock(&*disk, folder).await?;
+        let node = NodeReplicas::open_wanted(lock, disk, folder, wanted, options.node_options(), transport).await?;
         match Self::of(&node, options.sets_per_level, folder).await {
             Ok(sets) => Ok(sets),
             Err(error) => {

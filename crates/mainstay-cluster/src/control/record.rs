@@ -152,6 +152,8 @@ pub enum ServiceKind {
     Service,
     /// A pool without state.
     Workers,
+    /// Not recorded: of a folder from before there was a control set. The first program that registers the service says what it is.
+    Unknown,
 }
 
 /// A partition, and where it is.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use mainstay_core::{Error, ErrorKind, PartitionId, Result, SetId};
 
-use crate::control::record::{PlacedPartition, ServiceRecord};
+use crate::control::record::{PlacedPartition, ServiceKind, ServiceRecord};
 use crate::control::{ControlState, NAME_BYTES_MAX};
 use crate::message::ServiceRegistration;
 
@@ -25,8 +25,10 @@ fn register_one(state: &mut ControlState, registration: &ServiceRegistration) ->
             check(known, registration)?;
             let mut record = known.clone();
             let interfaces: BTreeSet<String> = known.interfaces.union(&registration.interfaces).cloned().collect();
-            if interfaces != known.interfaces || known.call_timeout_ms != registration.call_timeout_ms {
+            let is_same = (known.kind, known.call_timeout_ms) == (registration.kind, registration.call_timeout_ms);
+            if !is_same || interfaces != known.interfaces {
                 let changed = Arc::make_mut(&mut record);
+                changed.kind = registration.kind;
                 changed.interfaces = interfaces;
                 changed.call_timeout_ms = registration.call_timeout_ms;
             }
@@ -56,7 +58,7 @@ fn check(known: &ServiceRecord, registration: &ServiceRegistration) -> Result<()
             known.level, registration.level, known.level, known.level
         )));
     }
-    if known.kind != registration.kind {
+    if known.kind != registration.kind && known.kind != ServiceKind::Unknown {
         return Err(Error::invalid(format!(
             "service {name} is recorded as {:?} and registered as {:?}, which keep their state differently: give it another \
              `name` in its attribute",

@@ -1,5 +1,24 @@
-//! The part of a node in a cluster.
+//! The part of a node in its cluster: joining it, serving the partitions whose replicas are here, and the calls between nodes.
+//!
+//! A node alone is a cluster of one: it takes the same path, and listens to nobody.
 
 mod options;
 
+mod member;
+
+mod calls;
+mod serve;
+mod served_sets;
+
+mod legacy;
+mod recorded_service;
+mod security;
+
+mod kinds;
+
 pub use options::ClusterOptions;
+
+pub(crate) use calls::ClusterCalls;
+pub(crate) use member::Member;
+pub(crate) use recorded_service::check_recorded;
+pub(crate) use served_sets::keep_learning;

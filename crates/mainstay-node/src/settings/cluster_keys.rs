@@ -36,6 +36,8 @@ pub struct ClusterSettings {
     pub key: Option<PathBuf>,
     /// The authorities whose certificates are trusted, in PEM.
     pub authorities: Option<PathBuf>,
+    /// The key of the authority, in PEM, on a node that issues certificates to those that join with a token.
+    pub authority_key: Option<PathBuf>,
     /// The token by which the node is admitted and gets its certificate.
     pub token: Option<JoinToken>,
 }
@@ -107,6 +109,7 @@ impl Default for ClusterSettings {
             certificate: None,
             key: None,
             authorities: None,
+            authority_key: None,
             token: None,
         }
     }
@@ -214,3 +217,9 @@ pub(crate) const TOKEN: Key<NodeDraft> = Key {
     get: |draft| draft.cluster.token.as_ref().map_or(Value::None, |token| Value::Secret(token.to_text())),
     set: |draft, value| draft.cluster.token = text_of(value).and_then(|text| text.parse().ok()),
 };
+
+pub(crate) const AUTHORITY_KEY: Key<NodeDraft> = optional_path(
+    "cluster.authority_key",
+    |draft| path_value(&draft.cluster.authority_key),
+    |draft, value| draft.cluster.authority_key = path_of(value),
+);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mainstay_core::partitioning::Partitioning;
 use mainstay_core::{Level, Result};
-use mainstay_replica::UniformSetsOptions;
+use mainstay_replica::NodeReplicasOptions;
 use mainstay_runtime::{ActorSettings, StateOptions};
 
 use super::assignment::{Scope, file_key};
@@ -126,8 +126,13 @@ impl Settings {
         &self.node.cluster
     }
 
+    /// How many replica sets each level has, in a cluster that begins with this node.
+    pub fn sets_per_level(&self) -> u16 {
+        self.node.sets_per_level
+    }
+
     /// How log, stores and replicas behave.
-    pub fn host_options(&self) -> &UniformSetsOptions {
+    pub fn host_options(&self) -> &NodeReplicasOptions {
         &self.node.replicas
     }
 

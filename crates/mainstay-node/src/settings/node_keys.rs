@@ -2,9 +2,8 @@ use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use mainstay_core::NodeId;
 use mainstay_core::time::Duration;
-use mainstay_replica::UniformSetsOptions;
+use mainstay_replica::{NodeReplicasOptions, SETS_PER_LEVEL};
 
 use super::cluster_keys::{self, ClusterSettings};
 use super::form::Form;
@@ -14,9 +13,6 @@ use crate::setting;
 
 /// Where a node keeps its data unless told otherwise: in the current folder.
 pub const DATA_DIR_DEFAULT: &str = "data";
-
-/// The number of the only node there is.
-const NODE: NodeId = NodeId(1);
 
 /// The sizes of caches and queues.
 const MEMORY: RangeInclusive<u64> = 64 << 10..=1 << 40;
@@ -35,7 +31,8 @@ pub(crate) struct NodeDraft {
     pub(crate) data_dir: PathBuf,
     pub(crate) admin_address: Option<SocketAddr>,
     pub(crate) cluster: ClusterSettings,
-    pub(crate) replicas: UniformSetsOptions,
+    pub(crate) sets_per_level: u16,
+    pub(crate) replicas: NodeReplicasOptions,
 }
 
 impl Default for NodeDraft {
@@ -44,13 +41,14 @@ impl Default for NodeDraft {
             data_dir: DATA_DIR_DEFAULT.into(),
             admin_address: None,
             cluster: ClusterSettings::default(),
-            replicas: UniformSetsOptions::new(NODE),
+            sets_per_level: SETS_PER_LEVEL,
+            replicas: NodeReplicasOptions::existing(),
         }
     }
 }
 
-/// The settings of a node. Not among them: the rhythm of heartbeats and elections, which all nodes must agree on, because a
-/// lease is only as good as the longest silence that every other node waits for.
+/// The settings of a node. Not among them: the lengths of heartbeats and elections, which all nodes must agree on, because a
+/// lease is only as good as the longest silence that every other node waits for. A cluster chooses a profile of them.
 pub(crate) const NODE_KEYS: &[Key<NodeDraft>] = &[
     Key {
         name: "data_dir",
@@ -82,7 +80,8 @@ pub(crate) const NODE_KEYS: &[Key<NodeDraft>] = &[
     cluster_keys::KEY,
     cluster_keys::AUTHORITIES,
     cluster_keys::TOKEN,
-    setting!("sets_per_level", Count(1..=1024) as u16, replicas.sets_per_level),
+    cluster_keys::AUTHORITY_KEY,
+    setting!("sets_per_level", Count(1..=1024) as u16, sets_per_level),
     setting!("log.segment_bytes", Bytes(SEGMENTS) as u64, replicas.log.segment_bytes),
     setting!("log.bytes_max", Bytes(DISK) as u64, replicas.log.log_bytes_max),
     setting!("log.reserve_bytes", Bytes(0..=1 << 50) as u64, replicas.log.reserve_bytes),
