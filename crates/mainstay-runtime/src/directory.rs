@@ -14,7 +14,7 @@ use crate::actor::activation::{ActorActivation, ActorOptions};
 use crate::actor::cell::ActorCell;
 use crate::actor::memory_budget::MemoryBudget;
 use crate::actor::settings::ActorSettings;
-use crate::interfaces::{Interfaces, OfferedInterface};
+use crate::interfaces::{Interfaces, OfferedInterface, refuse_same_names};
 use crate::observe::counters::ActorCounters;
 use crate::provisions::Provisions;
 use crate::role_follower::{ServedPartition, follow_role};
@@ -67,6 +67,7 @@ impl ServiceType {
             .check()
             .map_err(|error| Error::invalid(format!("service {} cannot be started", T::NAME)).with_source(error))?;
         let interfaces = Interfaces::<ServiceHost<T>>::of_service().list().to_vec();
+        refuse_same_names(T::NAME, &interfaces)?;
         Ok(Self {
             name: T::NAME,
             level: T::LEVEL,
@@ -91,6 +92,7 @@ impl ServiceType {
             .check()
             .map_err(|error| Error::invalid(format!("actor {} cannot be started", T::NAME)).with_source(error))?;
         let interfaces = Interfaces::<ActorCell<T>>::of_actor().list().to_vec();
+        refuse_same_names(T::NAME, &interfaces)?;
         Ok(Self {
             name: T::NAME,
             level: T::LEVEL,

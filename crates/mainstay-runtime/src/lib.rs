@@ -49,14 +49,16 @@ pub use actor::{
     NotRemindable, Paged, Probe, Received, Remind, RemindHook, Remindable, Seal, State, StateValue,
     TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo,
 };
+pub use call::arguments::{ArgumentReader, ArgumentSink, Arguments, add_argument, take_argument, take_argument_or};
 pub use call::arrival::{Call, Method};
 pub use call::caller::{CALL_TIMEOUT_DEFAULT, Caller};
 pub use call::contract::{Contract, MethodResult, Reply};
 pub use call::deferred::{Deferred, Responder, deferred};
 pub use call::finished::Finished;
-pub use call::idempotency::{Arguments, add_argument};
 pub use call::object_host::{ExclusiveHost, ExclusiveMethod, ObjectHost, Queued, SharedMethod, Start, Turn};
 pub use call::proxy::{Offered, Proxy, SharedInterface};
+pub use call::wire_call::WireCall;
+pub use call::wire_method::WireMethod;
 pub use directory::{Directory, ServiceKind, ServiceType, Serving};
 pub use interfaces::{Interfaces, OfferedInterface};
 /// The options of a service's collections, re-exported for crates that use services without `mainstay-state`.

@@ -176,7 +176,7 @@ impl Services {
     }
 
     fn find_worker<P: Proxy>(&self, name: Option<&str>) -> Result<P> {
-        let interface = OfferedInterface { name: P::INTERFACE, object: TypeId::of::<P::Object>() };
+        let interface = OfferedInterface::of::<P>();
         Ok(P::from_caller(Caller::to_worker(self.router.worker(name, interface)?)))
     }
 

@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use mainstay_core::contract::Fingerprinter;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use mainstay_core::task::{self, Gone, Home};
 use mainstay_core::time::{self, Duration, Instant};
 use mainstay_core::{ActorId, Error, ErrorKind, Result};
@@ -15,16 +16,18 @@ use crate::actor::cell::removal::{Removal, Removing};
 use crate::actor::event::Subscription;
 use crate::actor::route_cache::{CachedRoute, RouteCache};
 use crate::actor::{Event, Events};
+use crate::call::arguments::{self, Arguments};
 use crate::call::arrival::{Call, Deadline, Method};
 use crate::call::chain::CallWaitGuard;
 use crate::call::contract::{MethodResult, Reply};
 use crate::call::current::{self, Outgoing};
 use crate::call::finished::{Finished, MethodAnswer};
 use crate::call::foreign_runtime::ForeignCaller;
-use crate::call::idempotency::{Arguments, CallKey};
+use crate::call::idempotency::CallKey;
 use crate::call::object_host::{Progress, Queued, Start};
 use crate::call::turn::{Subject, await_queued, conclude, drive_turn};
 use crate::call::turn_scope::TurnScope;
+use crate::call::wire_call::{WireCall, WireKey};
 use crate::observe::outstanding_request::{OutstandingRequest, answered};
 use crate::observe::trace::{Trace, actor_span, call_span};
 use crate::router::{Address, Route, Router};
@@ -42,6 +45,7 @@ pub struct Caller {
     target: Arc<Target>,
     timeout: Duration,
     key: Option<Arc<str>>,
+    is_at_most_once: bool,
 }
 
 /// The callee of a proxy, with the routes to it.
@@ -98,7 +102,7 @@ impl Caller {
 
     fn to(callee: Callee, timeout: Duration) -> Self {
         let target = Target { callee, routes: RouteCache::default() };
-        Self { target: Arc::new(target), timeout, key: None }
+        Self { target: Arc::new(target), timeout, key: None, is_at_most_once: false }
     }
 
     /// The same callee with another time limit.
@@ -111,6 +115,12 @@ impl Caller {
     #[must_use]
     pub fn idempotent(&self, key: &str) -> Self {
         Self { key: Some(key.into()), ..self.clone() }
+    }
+
+    /// The same callee, to which calls are not sent again.
+    #[must_use]
+    pub fn at_most_once(&self) -> Self {
+        Self { is_at_most_once: true, ..self.clone() }
     }
 
     /// Subscribes to events of the actor.
@@ -263,7 +273,8 @@ impl Caller {
         };
         let Outgoing { awaiting, at_most, .. } = outgoing;
         let deadline = Deadline::new(self.timeout, at_most);
-        Err(Box::pin(StartedCall { caller: self, method, deadline, arrived, turn, awaiting }.end()))
+        let started = StartedCall { caller: self, method, deadline, arrived, turn, awaiting };
+        Err(Box::pin(async move { started.end().await.unwrap_or_else(R::failed) }))
     }
 
     /// A call that cannot start at once, because it waits for the commits of the enclosing turn or for its route.
@@ -282,7 +293,7 @@ impl Caller {
     {
         Box::pin(async move {
             match Box::pin(self.begin(method, arguments, outgoing, start, trace)).await {
-                Ok(begun) => begun.end().await,
+                Ok(begun) => begun.end().await.unwrap_or_else(R::failed),
                 Err(error) => R::failed(error),
             }
         })
@@ -414,9 +425,50 @@ impl Caller {
                 key.len()
             )));
         }
-        let mut fingerprinter = Fingerprinter::default();
-        arguments.add_to(&mut fingerprinter)?;
-        Ok(Some(Arc::new(CallKey { key: key.clone(), arguments: fingerprinter.finish() })))
+        Ok(Some(Arc::new(CallKey::Given { key: key.clone(), arguments: arguments::fingerprint(arguments)? })))
+    }
+
+    /// Makes a call that has come from another process, and encodes the reply.
+    pub fn answer<O, R, A>(
+        self,
+        method: &'static Method,
+        call: WireCall,
+        start: Starter<O, R::Reply, A>,
+    ) -> BoxFuture<'static, Result<Bytes>>
+    where
+        O: ?Sized + Send + Sync + 'static,
+        R: MethodResult,
+        A: Arguments,
+    {
+        Box::pin(async move {
+            let WireCall { arguments, key, mut chain } = call;
+            let arguments: A = arguments::decode(&arguments)
+                .map_err(|error| error.about(format_args!("`{}` of {}", method.name(), self.target)))?;
+            let (caller, key) = match key {
+                None => (self, None),
+                Some(WireKey::Given(key)) => {
+                    let caller = self.idempotent(&key);
+                    let key = caller.key_of(&arguments)?;
+                    (caller, key)
+                }
+                Some(WireKey::Session(key)) => (self, Some(Arc::new(CallKey::Session(key)))),
+            };
+            let has_answer_kept = key.is_some();
+            let outgoing = Outgoing { awaiting: chain.pop(), key, ..Outgoing::default() };
+            let trace = caller.trace(method);
+            let begun = caller.begin::<O, R::Reply, A>(method, arguments, outgoing, start, trace).await?;
+            let reply = begun.end().await?;
+            // The turns elsewhere wait until here.
+            drop(chain);
+            reply.encode().map(Bytes::from).map_err(|error| match method.is_exclusive() && !has_answer_kept {
+                true => Error::new(
+                    ErrorKind::OutcomeUnknown,
+                    format!("`{}` of {} was carried out, and its reply cannot be sent", method.name(), caller.target),
+                )
+                .with_source(error),
+                false => error.about(format_args!("the reply of `{}` of {}", method.name(), caller.target)),
+            })
+        })
     }
 
     /// The object by the cached route.
@@ -532,7 +584,8 @@ impl<R> StartedTurn<R> {
 }
 
 impl<R: Reply> StartedCall<'_, R> {
-    async fn end(self) -> R {
+    /// The reply; an error is one of the runtime, apart from those of the method.
+    async fn end(self) -> Result<R> {
         let Self { caller, method, mut deadline, arrived, turn, awaiting } = self;
         let request = turn.actor_shared().map(|shared| OutstandingRequest::new(shared, method, arrived));
         let subject = Subject { method: method.name(), target: &*caller.target };
@@ -542,7 +595,7 @@ impl<R: Reply> StartedCall<'_, R> {
         };
         let reply = match finished {
             Ok(finished) => conclude(finished, &subject, &mut deadline).await,
-            Err(error) => R::failed(error),
+            Err(error) => Err(error),
         };
         drop(awaiting);
         if let Some(request) = request {
