@@ -69,6 +69,8 @@ pub enum ErrorKind {
     TooLarge,
     /// The input is wrong; retrying it will not help.
     Invalid,
+    /// The callee does not know the interface or the method: it runs another version of the program. Nothing was changed.
+    Unsupported,
     /// What was asked for is not kept any more. Take a snapshot, and go on from there.
     TooOld,
     /// Stored or received bytes are damaged. They were not used.
@@ -212,6 +214,7 @@ mod tests {
             (ErrorKind::Overloaded, true),
             (ErrorKind::TooLarge, false),
             (ErrorKind::Invalid, false),
+            (ErrorKind::Unsupported, false),
             (ErrorKind::TooOld, false),
             (ErrorKind::Corrupt, false),
             (ErrorKind::UnknownVersion, false),

@@ -26,6 +26,33 @@ use syn::{DeriveInput, ItemTrait, parse_macro_input};
 /// no generics, and returns `Result<T>`, or `Result<T, E>` with an error type of your own that is a serde type and
 /// `From<mainstay::Error>`.
 ///
+/// What other processes know of an interface is the names, and a program of another version may be at the other end:
+///
+/// ```text
+/// #[interface(name = "inventory")]                  // the name of the interface; that of the trait unless told
+/// trait Inventory {
+///     #[method(name = "take")]                      // the name of the method; that in the code unless told
+///     async fn reserve(
+///         &mut self,
+///         sku: String,
+///         #[argument(name = "count")] quantity: u32,
+///         #[argument(default)] note: Option<String>,  // what a caller does not send, because it does not know it yet
+///         #[argument(default = 3)] tries: u32,
+///     ) -> Result<()>;
+///
+///     /// A method that an implementation may leave out.
+///     async fn audit(&self) -> Result<Vec<String>> {
+///         Ok(Vec::new())
+///     }
+/// }
+/// ```
+///
+/// An argument that the callee does not know is skipped; one that it misses and that has no default is refused with `Invalid`; a
+/// method or an interface that it does not know with `Unsupported`. Nothing has happened then.
+///
+/// When a connection breaks, a call is sent again if that is safe: methods of actors always (those with `&mut self` are
+/// carried out once all the same), those of services with `#[method(repeatable)]`.
+///
 /// The trait may be generic in types that live for ever, as in a library whose users bring them: `trait Owner<R: Resource>`
 /// has the proxy `OwnerRef<R>`. Such a library names the call that adds its actors to a node, for the error that a user gets
 /// who has left it out: `#[interface(served_by = "ResourceOwner::serve(builder, resource)")]`.

@@ -2,9 +2,12 @@ use std::any::{Any, TypeId};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use mainstay_core::{Error, Result};
+
 use crate::actor::Actor;
 use crate::actor::cell::ActorCell;
-use crate::call::proxy::{Offered, SharedInterface};
+use crate::call::proxy::{Offered, Proxy, SharedInterface};
+use crate::call::wire_method::WireMethod;
 use crate::service::definition::Service;
 use crate::service::host::ServiceHost;
 use crate::worker::definition::Worker;
@@ -20,12 +23,35 @@ pub struct Interfaces<H> {
 type Behind<H> = fn(Arc<H>) -> Box<dyn Any + Send + Sync>;
 
 /// An interface that a type offers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct OfferedInterface {
     /// Its name.
     pub name: &'static str,
     /// Its type, which tells apart two interfaces of the same name.
     pub object: TypeId,
+    /// Its methods, as other processes call them.
+    pub methods: &'static [WireMethod],
+}
+
+impl OfferedInterface {
+    /// The interface of a proxy.
+    pub(crate) fn of<P: Proxy>() -> Self {
+        Self { name: P::INTERFACE, object: TypeId::of::<P::Object>(), methods: P::METHODS }
+    }
+}
+
+/// Refuses interfaces of one name: calls from other processes have the name alone.
+pub(crate) fn refuse_same_names(owner: &str, interfaces: &[OfferedInterface]) -> Result<()> {
+    for (at, interface) in interfaces.iter().enumerate() {
+        let name = interface.name;
+        if interfaces[..at].iter().any(|earlier| earlier.name == name) {
+            return Err(Error::invalid(format!(
+                "{owner} implements two interfaces of the name {name:?}, which calls from other processes could not tell apart: rename \
+                 one by `#[interface(name = \"..\")]`"
+            )));
+        }
+    }
+    Ok(())
 }
 
 impl<H> Interfaces<H> {
@@ -41,7 +67,7 @@ impl<H> Interfaces<H> {
         if self.list.iter().any(|known| known.object == object) {
             return;
         }
-        self.list.push(OfferedInterface { name: P::INTERFACE, object });
+        self.list.push(OfferedInterface::of::<P>());
         self.behind.push(|host| Box::new(P::object(host)));
     }
 

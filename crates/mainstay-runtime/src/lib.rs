@@ -17,6 +17,7 @@
 //! | `actor` | the API for authors of actors; turns, state and the output gate behind it |
 //! | `service` | stateful services: one object per partition |
 //! | `observe` | metrics, slow-turn reports and traces of actors |
+//! | `remote` | calls between processes: their bytes, retries, exactly-once, and what is received |
 //! | `worker` | worker pools: stateless instances without identity, scaled by demand |
 //!
 //! This room does not know sockets, configuration files or the cluster.
@@ -31,10 +32,14 @@ pub mod metric;
 
 mod directory;
 mod interfaces;
+mod known_service;
 mod open_field;
 mod provisions;
+mod registered_service;
+mod remote;
 mod role_follower;
 mod router;
+mod service_type;
 mod slot;
 
 pub use actor::activation::ActorOptions;
@@ -49,26 +54,35 @@ pub use actor::{
     NotRemindable, Paged, Probe, Received, Remind, RemindHook, Remindable, Seal, State, StateValue,
     TIMERS_PER_ACTOR_MAX, Timer, TimerMethod, TurnInfo,
 };
+pub use call::arguments::{ArgumentReader, ArgumentSink, Arguments, add_argument, take_argument, take_argument_or};
 pub use call::arrival::{Call, Method};
 pub use call::caller::{CALL_TIMEOUT_DEFAULT, Caller};
 pub use call::contract::{Contract, MethodResult, Reply};
 pub use call::deferred::{Deferred, Responder, deferred};
 pub use call::finished::Finished;
-pub use call::idempotency::{Arguments, add_argument};
 pub use call::object_host::{ExclusiveHost, ExclusiveMethod, ObjectHost, Queued, SharedMethod, Start, Turn};
 pub use call::proxy::{Offered, Proxy, SharedInterface};
-pub use directory::{Directory, ServiceKind, ServiceType, Serving};
+pub use call::wire_call::WireCall;
+pub use call::wire_method::WireMethod;
+pub use directory::Directory;
 pub use interfaces::{Interfaces, OfferedInterface};
+pub use known_service::KnownService;
 /// The options of a service's collections, re-exported for crates that use services without `mainstay-state`.
 pub use mainstay_state::{CommitFault, CommitFaults, StateOptions};
+pub use observe::propagation::{TracePropagation, set_trace_propagation};
 pub use open_field::{OpenActor, OpenWorker, open_field};
 pub use provisions::{Provided, Provisions};
+pub use remote::lanes::RemoteSession;
+pub use remote::{
+    CallReply, CallRequest, INBOUND_CALLS_MAX, Inbound, REQUEST_BYTES_MAX, Redirect, RemoteCalls, RemoteRoute,
+};
 pub use router::{Address, Route, Router, ServiceQuery, Services};
 pub use service::context::ServiceContext;
 pub use service::definition::{SERVICE_NAME_BYTES_MAX, Service};
 pub use service::host::ServiceHost;
 pub use service::missing_run::{NoRun, RunFuture, WithoutRun, checked_run};
 pub use service::opening::{AnyThread, PlainField, ServiceOpening};
+pub use service_type::{ServiceKind, ServiceType, Serving};
 pub use slot::{CALLS_PER_PARTITION_MAX, Slot};
 pub use worker::context::WorkerContext;
 pub use worker::definition::Worker;

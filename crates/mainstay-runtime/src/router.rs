@@ -11,9 +11,11 @@ use crate::actor::Actor;
 use crate::actor::enumeration::Actors;
 use crate::call::caller::Caller;
 use crate::call::proxy::{Proxy, SharedInterface};
-use crate::directory::ServiceKind;
 use crate::interfaces::OfferedInterface;
 use crate::provisions::Provisions;
+use crate::remote::lanes::RemoteSession;
+use crate::remote::remote_calls::{Redirect, RemoteRoute};
+use crate::service_type::ServiceKind;
 use crate::slot::Slot;
 use crate::worker::handle::WorkerHandle;
 
@@ -41,6 +43,16 @@ pub trait Router: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// `Fatal` once the node has stopped.
     fn route(&self, address: &Address) -> Result<Route>;
+
+    /// Learns from a call where a partition is, or that it is not where it was believed to be.
+    fn redirect(&self, address: &Address, redirect: Redirect) {
+        let _ = (address, redirect);
+    }
+
+    /// The way to other processes; `None` if there is none, and then all partitions are here.
+    fn remote(&self) -> Option<&Arc<RemoteSession>> {
+        None
+    }
 
     /// The tokio runtime of this node. A call that is made on another runtime, or on none, runs there.
     fn home(&self) -> &Home;
@@ -92,6 +104,8 @@ impl fmt::Display for Address {
 pub enum Route {
     /// In this process, reached through this slot.
     Local(Arc<Slot>),
+    /// In another process.
+    Remote(RemoteRoute),
 }
 
 /// All services that can be called from this node, and the provided dependencies of their objects. Cheap to clone.
@@ -176,7 +190,7 @@ impl Services {
     }
 
     fn find_worker<P: Proxy>(&self, name: Option<&str>) -> Result<P> {
-        let interface = OfferedInterface { name: P::INTERFACE, object: TypeId::of::<P::Object>() };
+        let interface = OfferedInterface::of::<P>();
         Ok(P::from_caller(Caller::to_worker(self.router.worker(name, interface)?)))
     }
 

@@ -1,7 +1,7 @@
 use std::any::{Any, TypeId};
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use mainstay_core::task::Scope;
 use mainstay_core::time;
@@ -25,6 +25,8 @@ pub struct Slot {
     address: Arc<Address>,
     state: watch::Sender<SlotState>,
     calls: AtomicUsize,
+    /// True once the partition has left the node: calls look elsewhere.
+    is_detached: AtomicBool,
     /// The event subscriptions to the partition's actors. They are kept here because they outlive a role.
     audience: Arc<Audience>,
 }
@@ -78,7 +80,13 @@ impl fmt::Debug for Slot {
 impl Slot {
     pub(crate) fn new(address: Arc<Address>) -> Self {
         let state = watch::Sender::new(SlotState::NoPrimary);
-        Self { address, state, calls: AtomicUsize::new(0), audience: Arc::default() }
+        Self {
+            address,
+            state,
+            calls: AtomicUsize::new(0),
+            is_detached: AtomicBool::new(false),
+            audience: Arc::default(),
+        }
     }
 
     /// The address of the partition.
@@ -140,7 +148,7 @@ impl Slot {
     }
 
     /// Waits until calls are admitted or refused for good.
-    async fn wait(&self) -> Result<Arc<OpenPartition>> {
+    pub(crate) async fn wait(&self) -> Result<Arc<OpenPartition>> {
         let mut state = self.state.subscribe();
         loop {
             if let Some(settled) = self.settled(&state.borrow_and_update()) {
@@ -168,7 +176,21 @@ impl Slot {
         }
     }
 
+    /// Notes that the partition leaves the node. Another slot takes the place of this one.
+    pub(crate) fn detach(&self) {
+        self.is_detached.store(true, Ordering::Release);
+    }
+
+    /// True if the partition has left the node.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.is_detached.load(Ordering::Acquire)
+    }
+
     pub(crate) fn stopped(&self) -> Error {
+        if self.is_detached() {
+            let text = format!("{} has left this node: call it on another one", self.address);
+            return Error::new(ErrorKind::NotPrimary { hint: None }, text);
+        }
         Error::fatal(format!("{} is gone, because its node has stopped: start the node again", self.address))
     }
 

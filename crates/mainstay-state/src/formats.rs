@@ -24,6 +24,9 @@ pub(crate) const CRON: Format = Format::new("cron expression", 1..=1);
 /// A kept answer. Versions 1 and 2 end with the reply; 1 has neither interface nor arguments.
 pub(crate) const ANSWER: Format = Format::new("answer", 1..=3);
 
+/// The last answer in a lane.
+pub(crate) const LANE: Format = Format::new("answer in a lane", 1..=1);
+
 /// How many events of a type an actor has published.
 pub(crate) const EVENT_COUNT: Format = Format::new("count of events", 1..=1);
 

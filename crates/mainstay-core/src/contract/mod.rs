@@ -69,11 +69,13 @@ mod unknown;
 mod describe;
 mod encodable;
 mod fingerprint;
+mod record;
 
 pub use describe::{TYPE_NAME_BYTES_MAX, TYPE_NAME_DEPTH_MAX, TypeName, describe};
 pub use encodable::Encodable;
 pub use fingerprint::{FINGERPRINT_BYTES, Fingerprint, Fingerprinter};
 pub use limits::Limits;
+pub use record::{RECORD_FIELDS_MAX, RecordReader, RecordWriter};
 pub use unknown::Unknown;
 
 #[cfg(test)]

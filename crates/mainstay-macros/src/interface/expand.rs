@@ -3,6 +3,7 @@ use quote::{quote, quote_spanned};
 use syn::ext::IdentExt as _;
 use syn::spanned::Spanned as _;
 
+use super::argument::ArgumentDefault;
 use super::method::{Method, words};
 use super::{Interface, and, hidden, marker};
 
@@ -20,10 +21,14 @@ impl Interface {
         let methods = self.methods.iter().map(|method| {
             let Method { attributes, name, output, .. } = method;
             let (receiver, arguments) = (method.receiver(), method.typed_arguments());
+            let end = match &method.body {
+                None => quote!(;),
+                Some(body) => quote!({ async move #body }),
+            };
             quote! {
                 #(#attributes)*
                 fn #name(#receiver #(, #arguments)*)
-                    -> impl ::core::future::Future<Output = #output> + ::core::marker::Send;
+                    -> impl ::core::future::Future<Output = #output> + ::core::marker::Send #end
             }
         });
         quote! {
@@ -63,18 +68,22 @@ impl Interface {
     fn expand_tie(&self) -> TokenStream {
         let (name, proxy, generics) = (&self.name, self.proxy(), &self.generics);
         let (object, marker) = (hidden("Object"), hidden("marker"));
-        let (text, proxy_text) = (name.unraw().to_string(), proxy.to_string());
+        let (text, proxy_text) = (self.wire_name(), proxy.to_string());
+        let methods = self.methods.iter().map(|method| method.expand_static(&text));
+        let wired = self.methods.iter().map(|method| method.expand_wired(generics));
         let records = self.methods.iter().map(|method| method.expand_record(name, generics));
         let declared = self.methods.iter().map(|method| method.expand_declaration(generics));
-        let calls = self.methods.iter().map(|method| method.expand_call(&text, generics));
+        let calls = self.methods.iter().map(|method| method.expand_call(generics));
         let (impl_generics, arguments, bounds) = generics.split_for_impl();
         let hosted = self.expand_hosted();
         let served_by = self.arguments.served_by.as_ref().map(|call| {
             quote! { const SERVED_BY: ::core::option::Option<&'static str> = ::core::option::Option::Some(#call); }
         });
         quote! {
-            #[allow(non_camel_case_types, missing_docs, unreachable_pub, private_interfaces, dead_code, clippy::all)]
+            #[allow(non_camel_case_types, non_upper_case_globals, missing_docs, unreachable_pub, private_interfaces, dead_code, clippy::all)]
             const _: () = {
+                #(#methods)*
+
                 #(#records)*
 
                 pub trait #object #generics: ::core::marker::Send + ::core::marker::Sync + 'static #bounds {
@@ -101,6 +110,7 @@ impl Interface {
                 impl #impl_generics ::mainstay::__private::Proxy for #proxy #arguments #bounds {
                     type Object = dyn #object #arguments;
                     const INTERFACE: &'static str = #text;
+                    const METHODS: &'static [::mainstay::__private::WireMethod] = &[#(#wired),*];
                     #served_by
 
                     fn from_caller(caller: ::mainstay::__private::Caller) -> Self {
@@ -177,7 +187,10 @@ impl Method {
     }
 
     fn typed_arguments(&self) -> impl Iterator<Item = TokenStream> {
-        self.arguments.iter().map(|(name, ty)| quote!(#name: #ty))
+        self.arguments.iter().map(|argument| {
+            let (name, ty) = (&argument.name, &argument.ty);
+            quote!(#name: #ty)
+        })
     }
 
     /// The arguments of a call as one value.
@@ -187,14 +200,28 @@ impl Method {
 
     fn expand_record(&self, interface: &syn::Ident, generics: &syn::Generics) -> TokenStream {
         let (record, target, output, method) = (self.record(), hidden("Target"), &self.output, &self.name);
-        let (typed, names) = (self.typed_arguments(), self.arguments.iter().map(|(name, _)| name));
+        let (typed, names) = (self.typed_arguments(), self.arguments.iter().map(|argument| &argument.name));
         let (impl_generics, arguments, bounds) = generics.split_for_impl();
         let (field, marker, conditions) = (hidden("marker"), marker(generics), self.conditions());
         let conditions: Vec<_> = conditions.collect();
-        let fingerprinter = hidden("fingerprinter");
+        let (sink, reader, count) = (hidden("sink"), hidden("reader"), self.arguments.len());
         // The span of the type, because one that cannot be sent is reported here.
-        let added = self.arguments.iter().map(|(name, ty)| {
-            quote_spanned! { ty.span() => ::mainstay::__private::add_argument::<#ty>(#fingerprinter, &self.#name)?; }
+        let added = self.arguments.iter().map(|argument| {
+            let (name, ty, wire) = (&argument.name, &argument.ty, &argument.wire);
+            quote_spanned! { ty.span() => ::mainstay::__private::add_argument::<#ty>(#sink, #wire, &self.#name)?; }
+        });
+        let read = self.arguments.iter().map(|argument| {
+            let (name, ty, wire) = (&argument.name, &argument.ty, &argument.wire);
+            let value = match &argument.default {
+                None => quote!(::mainstay::__private::take_argument::<#ty>(#reader, #wire)?),
+                Some(ArgumentDefault::OfType) => quote_spanned! { ty.span() =>
+                    ::mainstay::__private::take_argument_or::<#ty>(#reader, #wire, <#ty as ::core::default::Default>::default)?
+                },
+                Some(ArgumentDefault::Value(value)) => quote_spanned! { value.span() =>
+                    ::mainstay::__private::take_argument_or::<#ty>(#reader, #wire, || #value)?
+                },
+            };
+            quote!(#name: #value)
         });
         let (kind, borrow) = match self.is_exclusive {
             true => (quote!(ExclusiveMethod), quote!(&mut)),
@@ -209,13 +236,17 @@ impl Method {
 
             #(#conditions)*
             impl #impl_generics ::mainstay::__private::Arguments for #record #arguments #bounds {
-                fn add_to(
-                    &self,
-                    #fingerprinter: &mut ::mainstay::__private::Fingerprinter,
-                ) -> ::mainstay::Result<()> {
-                    let _ = &#fingerprinter;
+                const COUNT: usize = #count;
+
+                fn add_to(&self, #sink: &mut ::mainstay::__private::ArgumentSink) -> ::mainstay::Result<()> {
+                    let _ = &#sink;
                     #(#added)*
                     ::core::result::Result::Ok(())
+                }
+
+                fn read(#reader: &mut ::mainstay::__private::ArgumentReader<'_>) -> ::mainstay::Result<Self> {
+                    let _ = &#reader;
+                    ::core::result::Result::Ok(Self { #(#read,)* #field: ::core::marker::PhantomData })
                 }
             }
 
@@ -277,18 +308,51 @@ impl Method {
         }
     }
 
+    /// The name of the static that describes the method.
+    fn described(&self) -> syn::Ident {
+        hidden(&format!("METHOD_{}", self.name.unraw()))
+    }
+
+    fn expand_static(&self, interface: &str) -> TokenStream {
+        let (described, text, conditions) = (self.described(), self.wire_name(), self.conditions());
+        let exclusive = self.is_exclusive.then(|| quote!(.exclusive()));
+        let repeatable = self.settings.is_repeatable.then(|| quote!(.repeatable()));
+        quote! {
+            #(#conditions)*
+            static #described: ::mainstay::__private::Method =
+                ::mainstay::__private::Method::new(#interface, #text) #exclusive #repeatable;
+        }
+    }
+
+    /// The method as it is called by its name and with encoded arguments.
+    fn expand_wired(&self, generics: &syn::Generics) -> TokenStream {
+        let (method, record, output, described) = (&self.name, self.record(), &self.output, self.described());
+        let (object, conditions, (_, arguments, _)) = (hidden("Object"), self.conditions(), generics.split_for_impl());
+        quote! {
+            #(#conditions)*
+            ::mainstay::__private::WireMethod::new(&#described, |caller, call| {
+                ::mainstay::__private::Caller::answer::<dyn #object #arguments, #output, #record #arguments>(
+                    caller,
+                    &#described,
+                    call,
+                    <dyn #object #arguments as #object #arguments>::#method,
+                )
+            })
+        }
+    }
+
     /// The method of the proxy.
-    fn expand_call(&self, interface: &str, generics: &syn::Generics) -> TokenStream {
+    fn expand_call(&self, generics: &syn::Generics) -> TokenStream {
         let (reply, (_, generic_arguments, _)) = (self.reply(), generics.split_for_impl());
-        let (method, record, output, text) = (&self.name, self.record(), &self.output, self.name.unraw().to_string());
+        let (method, record, output, described) = (&self.name, self.record(), &self.output, self.described());
         let (arguments, words, conditions) = (self.typed_arguments(), self.words(), self.conditions());
-        let names: Vec<_> = self.arguments.iter().map(|(name, _)| name).collect();
+        let names: Vec<_> = self.arguments.iter().map(|argument| &argument.name).collect();
         let (object, marker) = (hidden("Object"), hidden("marker"));
         // The span of the output, because a type that cannot be returned is reported here.
         let call = quote_spanned! { output.span() =>
             ::mainstay::__private::Caller::call::<dyn #object #generic_arguments, #output, #record #generic_arguments>(
                 &self.caller,
-                &METHOD,
+                &#described,
                 arguments,
                 <dyn #object #generic_arguments as #object #generic_arguments>::#method,
             )
@@ -298,7 +362,6 @@ impl Method {
             #(#conditions)*
             #(#words)*
             pub async fn #method(&self #(, #arguments)*) -> #reply {
-                static METHOD: ::mainstay::__private::Method = ::mainstay::__private::Method::new(#interface, #text);
                 let arguments = #record { #(#names,)* #marker: ::core::marker::PhantomData };
                 #call
             }

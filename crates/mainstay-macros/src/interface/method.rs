@@ -1,9 +1,11 @@
 use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::ext::IdentExt as _;
-use syn::{Attribute, FnArg, Pat, ReturnType, Signature, TraitItemFn, Type};
+use syn::{Attribute, Block, FnArg, LitStr, ReturnType, Signature, TraitItemFn, Type};
 
+use super::argument::{self, Argument};
 use super::refuse::Refusals;
+use super::wire_name;
 
 /// One method of an interface.
 pub(crate) struct Method {
@@ -11,8 +13,20 @@ pub(crate) struct Method {
     pub(super) name: Ident,
     /// True for `&mut self`.
     pub(super) is_exclusive: bool,
-    pub(super) arguments: Vec<(Ident, Type)>,
+    pub(super) arguments: Vec<Argument>,
     pub(super) output: Type,
+    /// What it does where a type does not implement it.
+    pub(super) body: Option<Block>,
+    pub(super) settings: Settings,
+}
+
+/// What `#[method(..)]` says.
+#[derive(Default)]
+pub(super) struct Settings {
+    /// The name on the wire, if it is not that of the method.
+    pub(super) name: Option<String>,
+    /// Whether a call may be carried out twice without harm.
+    pub(super) is_repeatable: bool,
 }
 
 impl Method {
@@ -29,9 +43,6 @@ impl Method {
             );
         }
         refuse_taken(&signature.ident, refusals);
-        if let Some(body) = &function.default {
-            refusals.add(body, "a method of an interface has no body: move it to the `impl`");
-        }
         refuse_generics(signature, refusals);
         let odd = [signature.constness.map(|token| token.span), signature.unsafety.map(|token| token.span)];
         for (span, word) in odd.into_iter().zip(["const", "unsafe"]) {
@@ -46,31 +57,26 @@ impl Method {
         let is_exclusive = receiver(signature, refusals);
         let arguments = signature.inputs.iter().filter_map(|input| match input {
             FnArg::Receiver(_) => None,
-            FnArg::Typed(argument) => {
-                refuse_type(&argument.ty, refusals);
-                match &*argument.pat {
-                    Pat::Ident(name) if name.subpat.is_none() && name.by_ref.is_none() && name.mutability.is_none() => {
-                        Some((name.ident.clone(), (*argument.ty).clone()))
-                    }
-                    other => {
-                        refusals.add(
-                            other,
-                            "an argument of an interface method has a plain name: take it apart in the `impl`",
-                        );
-                        None
-                    }
-                }
-            }
+            FnArg::Typed(argument) => Argument::read(argument, refusals),
         });
         let arguments: Vec<_> = arguments.collect();
+        argument::refuse_same(&arguments, refusals);
+        let settings = settings(function, is_exclusive, refusals);
         let output = output(signature, refusals);
         Some(Self {
-            attributes: function.attrs.clone(),
+            attributes: function.attrs.iter().filter(|attribute| !is_setting(attribute)).cloned().collect(),
             name: signature.ident.clone(),
             is_exclusive: is_exclusive?,
             arguments,
             output: output?,
+            body: function.default.clone(),
+            settings,
         })
+    }
+
+    /// The name by which other processes know it.
+    pub(super) fn wire_name(&self) -> String {
+        self.settings.name.clone().unwrap_or_else(|| self.name.unraw().to_string())
     }
 
     /// The attributes that say in which configurations it is there. Everything that is written for it has them.
@@ -94,6 +100,51 @@ impl Method {
     }
 }
 
+fn is_setting(attribute: &Attribute) -> bool {
+    attribute.path().is_ident("method")
+}
+
+/// Reads `#[method(..)]`.
+fn settings(function: &TraitItemFn, is_exclusive: Option<bool>, refusals: &mut Refusals) -> Settings {
+    let mut settings = Settings::default();
+    for attribute in function.attrs.iter().filter(|attribute| is_setting(attribute)) {
+        let parsed = attribute.parse_nested_meta(|meta| match &meta.path {
+            path if path.is_ident("name") => {
+                let name: LitStr = meta.value()?.parse()?;
+                wire_name::check(&name)?;
+                settings.name = Some(name.value());
+                Ok(())
+            }
+            path if path.is_ident("repeatable") && is_exclusive == Some(true) => Err(meta.error(
+                "a method that takes `&mut self` is carried out once, however often it is sent: remove `repeatable`",
+            )),
+            path if path.is_ident("repeatable") => {
+                settings.is_repeatable = true;
+                Ok(())
+            }
+            _ => Err(meta.error(
+                "a method does not know this: use `name = \"..\"` for its name on the wire, `repeatable` if a service may carry it \
+                 out twice, or remove it",
+            )),
+        });
+        if let Err(error) = parsed {
+            refusals.include(error);
+        }
+    }
+    settings
+}
+
+/// Refuses two methods that would be one on the wire. Of those that depend on the configuration only one may be there.
+pub(super) fn refuse_same(methods: &[Method], refusals: &mut Refusals) {
+    let always: Vec<_> = methods.iter().filter(|method| method.condition().is_none()).collect();
+    for (at, method) in always.iter().enumerate() {
+        if always[..at].iter().any(|earlier| earlier.wire_name() == method.wire_name()) {
+            let name = method.wire_name();
+            refusals.add(&method.name, format!("two methods go by {name:?} on the wire: give one another name"));
+        }
+    }
+}
+
 /// Documentation and deprecation.
 pub(super) fn words(attributes: &[Attribute]) -> impl Iterator<Item = &Attribute> {
     attributes.iter().filter(|attribute| attribute.path().is_ident("doc") || attribute.path().is_ident("deprecated"))
@@ -108,6 +159,7 @@ const TAKEN: &[(&str, &str)] = &[
     ("delete_actor", "every proxy deletes its actor by it (`Proxy::delete_actor`)"),
     ("with_timeout", "every proxy sets its time limit by it (`Proxy::with_timeout`)"),
     ("idempotent", "every proxy takes an idempotency key by it (`Proxy::idempotent`)"),
+    ("at_most_once", "every proxy gives up repeating calls by it (`Proxy::at_most_once`)"),
     ("events", "every proxy subscribes to events by it (`Proxy::events`)"),
     ("caller", "every proxy has it for what the macros write (`Proxy::caller`)"),
     ("from_caller", "every proxy has it for what the macros write (`Proxy::from_caller`)"),
@@ -196,7 +248,7 @@ fn output(signature: &Signature, refusals: &mut Refusals) -> Option<Type> {
 }
 
 /// Refuses what cannot be owned by a call on its way.
-fn refuse_type(ty: &Type, refusals: &mut Refusals) {
+pub(super) fn refuse_type(ty: &Type, refusals: &mut Refusals) {
     match ty {
         Type::Reference(reference) => {
             let referred = reference.elem.to_token_stream().to_string();

@@ -1,9 +1,11 @@
 //! `#[interface]`.
 
+mod argument;
 mod arguments;
 mod expand;
 mod method;
 mod refuse;
+mod wire_name;
 
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
@@ -64,7 +66,8 @@ impl Interface {
                 None
             }
         });
-        let methods = methods.collect();
+        let methods: Vec<Method> = methods.collect();
+        method::refuse_same(&methods, &mut refusals);
         refusals.finish()?;
         Ok(Self {
             attributes: item.attrs.clone(),
@@ -74,6 +77,11 @@ impl Interface {
             methods,
             arguments,
         })
+    }
+
+    /// The name by which other processes know the interface: independent of the module that it is in.
+    fn wire_name(&self) -> String {
+        self.arguments.name.as_ref().map_or_else(|| self.name.unraw().to_string(), syn::LitStr::value)
     }
 
     /// The name of the proxy.

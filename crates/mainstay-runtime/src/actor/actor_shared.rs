@@ -13,7 +13,7 @@ use crate::actor::cell::removal::Removable;
 use crate::actor::event::departure::Departures;
 use crate::actor::gate::Gate;
 use crate::actor::revival::Revival;
-use crate::call::chain::{HeldResource, Link};
+use crate::call::chain::{HeldResource, Link, TurnIdentity};
 
 /// An actor without its type: who it is, where, and what it has to do with others.
 pub(crate) struct ActorShared {
@@ -148,6 +148,10 @@ impl HeldResource for ActorShared {
 
     fn capacity(&self) -> Option<usize> {
         None
+    }
+
+    fn identity(&self) -> Option<TurnIdentity> {
+        Some(TurnIdentity { service: self.partition.address.service.clone(), actor: Some(self.id.clone()) })
     }
 }
 

@@ -92,7 +92,7 @@ impl Actors {
     pub fn active(&self) -> u64 {
         let active = |address: &Arc<Address>| match self.router.route(address) {
             Ok(Route::Local(slot)) => slot.active_actors(),
-            Err(_) => 0,
+            Ok(Route::Remote(_)) | Err(_) => 0,
         };
         self.partitions.iter().map(active).sum()
     }
@@ -215,7 +215,15 @@ impl Actors {
     }
 
     async fn read<T: Listed>(&self, address: &Arc<Address>, after: Option<T::Mark>, limit: usize) -> Result<Vec<T>> {
-        let Route::Local(slot) = self.router.route(address)?;
+        let slot = match self.router.route(address)? {
+            Route::Local(slot) => slot,
+            Route::Remote(_) => {
+                return Err(Error::new(
+                    mainstay_core::ErrorKind::NotPrimary { hint: None },
+                    format!("{address} is on another node: list its actors there"),
+                ));
+            }
+        };
         let timeout = address.call_timeout;
         let reading = async move {
             let admitted = slot.admit("list", &mut Deadline::new(timeout, None)).await?;

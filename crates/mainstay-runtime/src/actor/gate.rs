@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use mainstay_core::{Error, ErrorKind, Result};
-use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer, Reminder};
+use mainstay_state::actor::{ActorWrites, Answer as StoredAnswer, LaneAnswer, Reminder};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -310,6 +310,14 @@ impl Gate {
         match self.look(|writes| writes.answer(key).map(Option::<&StoredAnswer>::cloned)) {
             Some(answer) => Ok(answer),
             None => shared.partition.store()?.answer(&shared.id, key),
+        }
+    }
+
+    /// The last answer in a lane as of the last turn, committed or not.
+    pub(crate) fn lane(&self, shared: &ActorShared, lane: &str) -> Result<Option<LaneAnswer>> {
+        match self.look(|writes| writes.lane(lane).map(Option::<&LaneAnswer>::cloned)) {
+            Some(answer) => Ok(answer),
+            None => shared.partition.store()?.lane(&shared.id, lane),
         }
     }
 

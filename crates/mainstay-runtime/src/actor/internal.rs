@@ -42,7 +42,7 @@ where
         Start::Refused(error) => Err(error),
         Start::Gone(..) => Err(Error::new(ErrorKind::Retry, format!("{shared} has just left this place: retry"))),
     };
-    conclude(finished?, &subject, &mut deadline).await
+    conclude(finished?, &subject, &mut deadline).await.flatten()
 }
 
 struct Work<T, F> {

@@ -49,7 +49,7 @@ pub(crate) async fn run<T: Actor>(cell: &Arc<ActorCell<T>>, reminder: Reminder, 
         _ => return Done::Left,
     };
     let subject = Subject { method: REMIND.name(), target: &**cell.actor_shared() };
-    match conclude(finished, &subject, &mut Deadline::never()).await {
+    match conclude(finished, &subject, &mut Deadline::never()).await.flatten() {
         Ok(()) => Done::Settled,
         Err(error) => Done::Failed(error),
     }

@@ -86,15 +86,23 @@ impl<T: Actor> Sweeper<T> {
 
     /// Removes what has expired. Where that fails for an actor, it goes on with the others.
     async fn sweep(&self) -> Result<()> {
+        let answers = self.sweep_kind(Expiring::Answer).await;
+        answers.and(self.sweep_kind(Expiring::Lane).await)
+    }
+
+    async fn sweep_kind(&self, kind: Expiring) -> Result<()> {
         let (core, now) = (self.table.partition(), time::wall());
         let mut swept = Ok(());
         let mut last: Option<(WallTime, ActorId, String)> = None;
         loop {
             let after = last.as_ref().map(|(at, id, key)| (*at, id, &**key));
-            let page = core.store()?.expired_answers_after(now, after, PAGE)?;
+            let page = match kind {
+                Expiring::Answer => core.store()?.expired_answers_after(now, after, PAGE)?,
+                Expiring::Lane => core.store()?.expired_lanes_after(now, after, PAGE)?,
+            };
             let is_last = page.len() < PAGE;
             last = page.last().cloned();
-            let removed = self.remove(page).await;
+            let removed = self.remove(kind, page).await;
             swept = swept.and(removed);
             if is_last {
                 return swept;
@@ -104,7 +112,7 @@ impl<T: Actor> Sweeper<T> {
     }
 
     /// Removes answers, as far as their actors have the time.
-    async fn remove(&self, expired: Vec<(WallTime, ActorId, String)>) -> Result<()> {
+    async fn remove(&self, kind: Expiring, expired: Vec<(WallTime, ActorId, String)>) -> Result<()> {
         let mut keys = BTreeMap::<ActorId, Vec<String>>::new();
         for (_, id, key) in expired {
             keys.entry(id).or_default().push(key);
@@ -116,7 +124,7 @@ impl<T: Actor> Sweeper<T> {
             let Some(cell) = self.table.cell(&id) else { return Ok(()) };
             let (done, removed) = oneshot::channel();
             // One that is leaving its place is found again by the next sweep.
-            if cell.post(Box::new(SweepItem { keys, done, place })) {
+            if cell.post(Box::new(SweepItem { kind, keys, done, place })) {
                 removals.push(removed);
             }
         }
@@ -131,6 +139,15 @@ impl<T: Actor> Sweeper<T> {
         // Those that are busy see to theirs when they have the time.
         time::timeout(PATIENCE, all).await.unwrap_or(Ok(()))
     }
+}
+
+/// What expires.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expiring {
+    /// The answer for an idempotency key.
+    Answer,
+    /// The last answer in a lane of a caller.
+    Lane,
 }
 
 /// When to look again.
@@ -175,6 +192,7 @@ impl Drop for Place {
 
 /// The removal of answers of an actor that waits for its turn.
 struct SweepItem {
+    kind: Expiring,
     keys: Vec<String>,
     /// Told when they are removed. Dropped if the actor leaves.
     done: oneshot::Sender<Result<()>>,
@@ -195,11 +213,11 @@ impl<T: Actor> MailboxItem<T> for SweepItem {
     }
 
     fn carry_out(self: Box<Self>, mut guard: ActorGuard<'_, T>, cx: &mut Context<'_>) -> Option<ItemTurn> {
-        let Self { keys, done, place } = *self;
+        let Self { kind, keys, done, place } = *self;
         let guard = guard.hand_over();
         let turn = async move {
             let shared = guard.actor_shared().clone();
-            let removed = remove(&shared, &keys).await;
+            let removed = remove(&shared, kind, &keys).await;
             // An error means that nobody waits for it any more.
             let _ = done.send(removed);
             if guard.object.is_some() || shared.revival.is_under_way() {
@@ -218,13 +236,22 @@ impl<T: Actor> MailboxItem<T> for SweepItem {
 
 /// Removes those of an actor's answers that have expired. It has the actor to itself, and waits for the turns before: nothing
 /// stands on it, and so it must take no turn along when it fails.
-async fn remove(shared: &Arc<ActorShared>, keys: &[String]) -> Result<()> {
+async fn remove(shared: &Arc<ActorShared>, kind: Expiring, keys: &[String]) -> Result<()> {
     deactivation::settle(shared).await;
     let now = time::wall();
     let mut writes = ActorWrites::new(shared.id.clone());
     for key in keys {
-        if shared.gate.answer(shared, key)?.is_some_and(|answer| answer.expires <= now) {
-            writes.remove_answer(key);
+        match kind {
+            Expiring::Answer => {
+                if shared.gate.answer(shared, key)?.is_some_and(|answer| answer.expires <= now) {
+                    writes.remove_answer(key);
+                }
+            }
+            Expiring::Lane => {
+                if shared.gate.lane(shared, key)?.is_some_and(|answer| answer.expires <= now) {
+                    writes.remove_lane(key);
+                }
+            }
         }
     }
     if writes.is_empty() {

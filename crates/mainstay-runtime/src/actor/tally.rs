@@ -10,6 +10,7 @@ use crate::call::current;
 #[derive(Debug)]
 pub(crate) struct Tally {
     answers: AtomicU32,
+    lanes: AtomicU32,
     reminders: AtomicU32,
 }
 
@@ -18,7 +19,11 @@ const UNCOUNTED: u32 = u32::MAX;
 
 impl Default for Tally {
     fn default() -> Self {
-        Self { answers: AtomicU32::new(UNCOUNTED), reminders: AtomicU32::new(UNCOUNTED) }
+        Self {
+            answers: AtomicU32::new(UNCOUNTED),
+            lanes: AtomicU32::new(UNCOUNTED),
+            reminders: AtomicU32::new(UNCOUNTED),
+        }
     }
 }
 
@@ -30,6 +35,16 @@ impl Tally {
             let uncommitted = shared.gate.uncommitted();
             let kept: usize = uncommitted.iter().map(|writes| writes.kept_answers()).sum();
             Ok(kept + shared.partition.store()?.answer_count(&shared.id)?)
+        })
+    }
+
+    /// How many lanes of callers have an answer of the actor.
+    pub(crate) fn lanes(&self, shared: &ActorShared) -> Result<usize> {
+        counted(&self.lanes, || {
+            // As for the answers above.
+            let uncommitted = shared.gate.uncommitted();
+            let kept: usize = uncommitted.iter().map(|writes| writes.kept_lanes()).sum();
+            Ok(kept + shared.partition.store()?.lane_count(&shared.id)?)
         })
     }
 
@@ -51,6 +66,11 @@ impl Tally {
         add(&self.answers);
     }
 
+    /// A lane gets its first answer.
+    pub(crate) fn add_lane(&self) {
+        add(&self.lanes);
+    }
+
     /// A reminder is set.
     pub(crate) fn add_reminder(&self) {
         add(&self.reminders);
@@ -64,6 +84,7 @@ impl Tally {
     /// Has the answers counted anew, because some are gone.
     pub(crate) fn forget_answers(&self) {
         self.answers.store(UNCOUNTED, Ordering::Relaxed);
+        self.lanes.store(UNCOUNTED, Ordering::Relaxed);
     }
 
     /// Has everything counted anew, because a commit has failed.

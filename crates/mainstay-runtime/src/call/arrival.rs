@@ -11,6 +11,8 @@ pub struct Method {
     interface: &'static str,
     name: &'static str,
     source: TurnSource,
+    is_exclusive: bool,
+    is_repeatable: bool,
 }
 
 /// The origin of a turn.
@@ -44,12 +46,36 @@ impl TurnSource {
 impl Method {
     /// The method of an interface.
     pub const fn new(interface: &'static str, name: &'static str) -> Self {
-        Self { interface, name, source: TurnSource::Call }
+        Self { interface, name, source: TurnSource::Call, is_exclusive: false, is_repeatable: false }
+    }
+
+    /// The same method, one that takes `&mut self`.
+    #[must_use]
+    pub const fn exclusive(mut self) -> Self {
+        self.is_exclusive = true;
+        self
+    }
+
+    /// The same method, one that may be carried out twice without harm.
+    #[must_use]
+    pub const fn repeatable(mut self) -> Self {
+        self.is_repeatable = true;
+        self
     }
 
     /// A turn that an actor starts itself.
     pub(crate) const fn own(name: &'static str, source: TurnSource) -> Self {
-        Self { interface: "Actor", name, source }
+        Self { interface: "Actor", name, source, is_exclusive: false, is_repeatable: false }
+    }
+
+    /// True if it takes `&mut self`.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.is_exclusive
+    }
+
+    /// True if it may be carried out twice without harm, by what its author says.
+    pub(crate) fn is_repeatable(&self) -> bool {
+        self.is_repeatable
     }
 
     /// The origin of its turns.

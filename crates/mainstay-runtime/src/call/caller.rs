@@ -5,7 +5,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use mainstay_core::contract::Fingerprinter;
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use mainstay_core::task::{self, Gone, Home};
 use mainstay_core::time::{self, Duration, Instant};
 use mainstay_core::{ActorId, Error, ErrorKind, Result};
@@ -15,18 +16,23 @@ use crate::actor::cell::removal::{Removal, Removing};
 use crate::actor::event::Subscription;
 use crate::actor::route_cache::{CachedRoute, RouteCache};
 use crate::actor::{Event, Events};
+use crate::call::arguments::{self, Arguments};
 use crate::call::arrival::{Call, Deadline, Method};
-use crate::call::chain::CallWaitGuard;
+use crate::call::chain::{CHAIN_MAX, CallWaitGuard};
 use crate::call::contract::{MethodResult, Reply};
 use crate::call::current::{self, Outgoing};
 use crate::call::finished::{Finished, MethodAnswer};
 use crate::call::foreign_runtime::ForeignCaller;
-use crate::call::idempotency::{Arguments, CallKey};
+use crate::call::idempotency::CallKey;
 use crate::call::object_host::{Progress, Queued, Start};
 use crate::call::turn::{Subject, await_queued, conclude, drive_turn};
 use crate::call::turn_scope::TurnScope;
+use crate::call::wire_call::{WireCall, WireKey};
+use crate::call::wire_method::WireMethod;
 use crate::observe::outstanding_request::{OutstandingRequest, answered};
 use crate::observe::trace::{Trace, actor_span, call_span};
+use crate::remote::outgoing::{OutgoingCall, OutgoingParts};
+use crate::remote::remote_calls::RemoteRoute;
 use crate::router::{Address, Route, Router};
 use crate::worker::handle::WorkerHandle;
 
@@ -42,6 +48,7 @@ pub struct Caller {
     target: Arc<Target>,
     timeout: Duration,
     key: Option<Arc<str>>,
+    is_at_most_once: bool,
 }
 
 /// The callee of a proxy, with the routes to it.
@@ -79,7 +86,7 @@ impl fmt::Debug for Caller {
 /// Starts a call at an object: makes a turn of it, or queues it.
 pub(crate) type Starter<O, R, A> = fn(&O, A, Call, &mut Context<'_>) -> Start<R, A>;
 
-/// The object of a call, with the scope of its turn.
+/// The object of a call by a cached route, with the scope of its turn.
 type ResolvedObject<O> = (Arc<O>, TurnScope);
 
 impl Caller {
@@ -98,7 +105,7 @@ impl Caller {
 
     fn to(callee: Callee, timeout: Duration) -> Self {
         let target = Target { callee, routes: RouteCache::default() };
-        Self { target: Arc::new(target), timeout, key: None }
+        Self { target: Arc::new(target), timeout, key: None, is_at_most_once: false }
     }
 
     /// The same callee with another time limit.
@@ -113,6 +120,12 @@ impl Caller {
         Self { key: Some(key.into()), ..self.clone() }
     }
 
+    /// The same callee, to which calls are not sent again.
+    #[must_use]
+    pub fn at_most_once(&self) -> Self {
+        Self { is_at_most_once: true, ..self.clone() }
+    }
+
     /// Subscribes to events of the actor.
     pub(crate) fn events<E: Event>(&self) -> Result<Events<E>> {
         let target = &self.target;
@@ -121,8 +134,13 @@ impl Caller {
                 "{target} is not an actor, and publishes no events: subscribe to an actor, or watch a collection"
             )));
         };
-        let Route::Local(slot) = router.route(address)?;
-        Ok(Events::new(Subscription::open(slot, id.clone(), E::NAME)?))
+        match router.route(address)? {
+            Route::Local(slot) => Ok(Events::new(Subscription::open(slot, id.clone(), E::NAME)?)),
+            Route::Remote(_) => Err(Error::new(
+                ErrorKind::NotPrimary { hint: None },
+                format!("{target} is on another node, and its events are heard there alone: subscribe on that node"),
+            )),
+        }
     }
 
     /// Calls a method: `start` makes a turn of the object.
@@ -141,7 +159,8 @@ impl Caller {
         R: MethodResult,
         A: Arguments,
     {
-        CallFuture { caller: self, method, start, arguments: Some(arguments), rest: None }
+        let answers_later = R::ANSWERS_LATER;
+        CallFuture { caller: self, method, start, arguments: Some(arguments), rest: None, answers_later }
     }
 
     /// The tokio runtime on which the calls run.
@@ -169,6 +188,7 @@ impl Caller {
         method: &'static Method,
         arguments: A,
         start: Starter<O, R, A>,
+        answers_later: bool,
         cx: &mut Context<'_>,
     ) -> Result<R, PendingReply<'c, R>>
     where
@@ -180,7 +200,7 @@ impl Caller {
         let is_plain =
             |shared: &ActorShared| self.key.is_none() && !current::is_in_turn() && shared.partition.home.is_here(cx);
         let Some((shared, object)) = route.filter(|(shared, _)| is_plain(shared)) else {
-            return self.call_general(method, arguments, start, cx);
+            return self.call_general(method, arguments, start, answers_later, cx);
         };
         let mut call = Call::new(method, Deadline::new(self.timeout, None));
         let arrived = shared.partition.counters.arrival(method);
@@ -191,7 +211,10 @@ impl Caller {
                 answered(shared, method, arrived);
                 Ok(reply)
             }
-            started => self.after_start(method, started, start, shared, arrived, Outgoing::default()),
+            started => {
+                let outgoing = Outgoing { answers_later, ..Outgoing::default() };
+                self.after_start(method, started, start, shared, arrived, outgoing)
+            }
         }
     }
 
@@ -202,6 +225,7 @@ impl Caller {
         method: &'static Method,
         arguments: A,
         start: Starter<O, R, A>,
+        answers_later: bool,
         cx: &mut Context<'_>,
     ) -> Result<R, PendingReply<'c, R>>
     where
@@ -209,8 +233,8 @@ impl Caller {
         R: Reply,
         A: Arguments,
     {
-        let outgoing =
-            current::outgoing().and_then(|outgoing| Ok(Outgoing { key: self.key_of(&arguments)?, ..outgoing }));
+        let outgoing = current::outgoing()
+            .and_then(|outgoing| Ok(Outgoing { key: self.key_of(&arguments)?, answers_later, ..outgoing }));
         let outgoing = match outgoing {
             Ok(outgoing) => outgoing,
             Err(error) => return Ok(R::failed(error)),
@@ -246,7 +270,7 @@ impl Caller {
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
-        A: Send + 'c,
+        A: Arguments,
     {
         let turn = match started {
             Start::Turn(Progress::Finished(Finished { answer: MethodAnswer::Now(reply), hold: None })) => {
@@ -263,7 +287,8 @@ impl Caller {
         };
         let Outgoing { awaiting, at_most, .. } = outgoing;
         let deadline = Deadline::new(self.timeout, at_most);
-        Err(Box::pin(StartedCall { caller: self, method, deadline, arrived, turn, awaiting }.end()))
+        let started = StartedCall { caller: self, method, deadline, arrived, turn, awaiting };
+        Err(Box::pin(async move { started.end().await.unwrap_or_else(R::failed) }))
     }
 
     /// A call that cannot start at once, because it waits for the commits of the enclosing turn or for its route.
@@ -278,11 +303,11 @@ impl Caller {
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
-        A: Send + 'c,
+        A: Arguments,
     {
         Box::pin(async move {
             match Box::pin(self.begin(method, arguments, outgoing, start, trace)).await {
-                Ok(begun) => begun.end().await,
+                Ok(begun) => begun.end().await.unwrap_or_else(R::failed),
                 Err(error) => R::failed(error),
             }
         })
@@ -300,7 +325,7 @@ impl Caller {
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
-        A: Send + 'static,
+        A: Arguments,
     {
         let (caller, trace) = (self.clone(), self.trace(method));
         let waiting = ForeignCaller(Arc::default());
@@ -318,16 +343,28 @@ impl Caller {
         })
     }
 
+    /// The interface of the methods that every actor has.
+    pub(crate) const ACTOR_INTERFACE: &'static str = "Actor";
+
+    /// The methods that every actor has, as other processes call them.
+    pub(crate) const ACTOR_METHODS: &'static [WireMethod] = &[
+        WireMethod::new(&DEACTIVATE, |caller, call| {
+            caller.answer::<dyn Removing, Result<()>, Removal>(&DEACTIVATE, call, remove)
+        }),
+        WireMethod::new(&DELETE, |caller, call| {
+            caller.answer::<dyn Removing, Result<()>, Removal>(&DELETE, call, remove)
+        }),
+    ];
+
     /// Removes the actor, from memory or altogether.
     pub(crate) async fn remove(&self, removal: Removal) -> Result<()> {
-        static DEACTIVATE: Method = Method::new("Actor", "deactivate");
-        static DELETE: Method = Method::new("Actor", "delete");
         if !matches!(self.target.callee, Callee::Actor { .. }) {
             return Err(Error::invalid(format!("{} is not an actor: only actors can be removed", self.target)));
         }
         let method = if removal == Removal::Delete { &DELETE } else { &DEACTIVATE };
-        self.call::<dyn Removing, Result<()>, _>(method, removal, |place, removal, call, _| place.remove(removal, call))
-            .await
+        // A deletion that was sent twice could delete the next actor of the id: it has no turn that could keep its answer.
+        let caller = if removal == Removal::Delete { &self.at_most_once() } else { self };
+        caller.call::<dyn Removing, Result<()>, _>(method, removal, remove).await
     }
 
     async fn begin<'c, O, R, A>(
@@ -337,13 +374,13 @@ impl Caller {
         outgoing: Outgoing,
         start: Starter<O, R, A>,
         trace: Trace,
-    ) -> Result<StartedCall<'c, R>>
+    ) -> Result<BegunCall<'c, R>>
     where
         O: ?Sized + Send + Sync + 'static,
         R: Reply,
-        A: Send,
+        A: Arguments,
     {
-        let Outgoing { awaiting, at_most, hold, key, foreign_call } = outgoing;
+        let Outgoing { awaiting, at_most, hold, key, foreign_call, answers_later } = outgoing;
         let mut deadline = Deadline::new(self.timeout, at_most);
         if let Some(hold) = hold {
             let opened = match deadline.moment() {
@@ -361,18 +398,47 @@ impl Caller {
                 ))
             })?;
         }
-        let (mut arguments, mut call) = (arguments, Call::new(method, deadline));
+        let (mut arguments, mut call) = (Some(arguments), Call::new(method, deadline));
         call.current.chain = awaiting.as_ref().map(|awaiting| awaiting.chain().clone());
         call.current.key = key;
         call.current.trace = trace;
+        // The call as it goes to another process, once it has to.
+        let mut elsewhere: Option<Box<OutgoingCall>> = None;
         loop {
-            let (object, turn_scope) = match self.cached::<O>() {
-                Some(resolved) => resolved,
-                None => self.admit::<O>(method, &mut deadline).await?,
+            let located = match (elsewhere.as_mut().and_then(|outgoing| outgoing.take_next()), self.cached::<O>()) {
+                (Some(route), _) => Located::Elsewhere(route),
+                (None, Some((object, turn_scope))) => Located::Here(object, turn_scope),
+                (None, None) => self.admit::<O>(method, &mut deadline).await?,
+            };
+            let (object, turn_scope) = match located {
+                Located::Here(object, turn_scope) => (object, turn_scope),
+                Located::Elsewhere(route) => {
+                    let outgoing = match &mut elsewhere {
+                        Some(outgoing) => outgoing,
+                        None => {
+                            let encoded = self.encoded(method, arguments.take())?;
+                            let outgoing = self.outgoing(method, encoded, &mut call, &mut deadline, answers_later)?;
+                            elsewhere.insert(Box::new(outgoing))
+                        }
+                    };
+                    match Box::pin(outgoing.attempt(route)).await? {
+                        Some(reply) => return self.read_reply(method, &reply).map(BegunCall::Answered),
+                        None => continue,
+                    }
+                }
+            };
+            let own = match (arguments.take(), &elsewhere) {
+                (Some(arguments), _) => arguments,
+                (None, Some(outgoing)) => {
+                    outgoing.check_repeat()?;
+                    call.current.key = outgoing.call_key();
+                    arguments::decode(outgoing.arguments())?
+                }
+                (None, None) => return Err(self.without_arguments(method)),
             };
             let arrived = call.current.arrived.or_else(|| turn_scope.arrival(method));
             (call.current.deadline, call.current.arrived) = (deadline, arrived);
-            let mut sent = Some((object, arguments, call));
+            let mut sent = Some((object, own, call));
             let started = poll_fn(|cx| match sent.take() {
                 Some((object, arguments, call)) => Poll::Ready(start(&object, arguments, call, cx)),
                 None => Poll::Pending,
@@ -380,22 +446,82 @@ impl Caller {
             match started.await {
                 Start::Turn(turn) => {
                     let turn = StartedTurn::Turn(turn, turn_scope);
-                    return Ok(StartedCall { caller: self, method, deadline, arrived, turn, awaiting });
+                    let started = StartedCall { caller: self, method, deadline, arrived, turn, awaiting };
+                    return Ok(BegunCall::Started(started));
                 }
                 Start::Queued(queued) => {
                     if let Some(foreign_call) = &foreign_call {
                         foreign_call.queued(&queued.is_claimed);
                     }
                     let turn = StartedTurn::Queued(queued, turn_scope);
-                    return Ok(StartedCall { caller: self, method, deadline, arrived, turn, awaiting });
+                    let started = StartedCall { caller: self, method, deadline, arrived, turn, awaiting };
+                    return Ok(BegunCall::Started(started));
                 }
                 Start::Refused(error) => return Err(error),
                 Start::Gone(returned, call_again) => {
-                    (arguments, call) = (returned, call_again);
+                    (arguments, call) = (Some(returned), call_again);
                     self.target.routes.forget();
                 }
             }
         }
+    }
+
+    /// The arguments as they travel.
+    fn encoded<A: Arguments>(&self, method: &'static Method, arguments: Option<A>) -> Result<Bytes> {
+        let arguments = arguments.ok_or_else(|| self.without_arguments(method))?;
+        arguments::encode(&arguments)
+            .map_err(|error| error.about(format_args!("`{}` of {}", method.name(), self.target)))
+    }
+
+    #[cold]
+    fn without_arguments(&self, method: &'static Method) -> Error {
+        let target = &self.target;
+        Error::fatal(format!("`{}` of {target} has lost its arguments: this is a defect of the runtime", method.name()))
+    }
+
+    /// The call as it goes to another process.
+    fn outgoing(
+        &self,
+        method: &'static Method,
+        arguments: Bytes,
+        call: &mut Call,
+        deadline: &mut Deadline,
+        answers_later: bool,
+    ) -> Result<OutgoingCall> {
+        let (router, address, actor) = match &self.target.callee {
+            Callee::Partition { router, address } => (router, address, None),
+            Callee::Actor { router, address, id } => (router, address, Some(id.clone())),
+            Callee::Worker(_) => return Err(Error::fatal("a worker was looked for elsewhere: this is a defect")),
+        };
+        let session = router.remote().cloned().ok_or_else(|| {
+            let target = &self.target;
+            Error::new(
+                ErrorKind::NotPrimary { hint: None },
+                format!("{target} is not here, and there is no way to others"),
+            )
+        })?;
+        let chain = call.current.chain.as_ref().map(|chain| chain.identities(CHAIN_MAX)).unwrap_or_default();
+        OutgoingCall::new(OutgoingParts {
+            session,
+            router: router.clone(),
+            address: address.clone(),
+            actor,
+            method,
+            arguments,
+            key: call.current.key.take(),
+            chain,
+            deadline: deadline.moment(),
+            is_at_most_once: self.is_at_most_once,
+            answers_later,
+        })
+    }
+
+    /// The reply that has come from another process.
+    fn read_reply<R: Reply>(&self, method: &'static Method, reply: &[u8]) -> Result<R> {
+        R::decode(reply).map_err(|error| {
+            let text = format!("`{}` of {} was carried out, and its reply cannot be read", method.name(), self.target);
+            Error::new(ErrorKind::OutcomeUnknown, text).with_source(error)
+        })
     }
 
     /// The idempotency key with the fingerprint of the arguments, by which a repeated call is recognized. The arguments are
@@ -414,9 +540,50 @@ impl Caller {
                 key.len()
             )));
         }
-        let mut fingerprinter = Fingerprinter::default();
-        arguments.add_to(&mut fingerprinter)?;
-        Ok(Some(Arc::new(CallKey { key: key.clone(), arguments: fingerprinter.finish() })))
+        Ok(Some(Arc::new(CallKey::Given { key: key.clone(), arguments: arguments::fingerprint(arguments)? })))
+    }
+
+    /// Makes a call that has come from another process, and encodes the reply.
+    pub fn answer<O, R, A>(
+        self,
+        method: &'static Method,
+        call: WireCall,
+        start: Starter<O, R::Reply, A>,
+    ) -> BoxFuture<'static, Result<Bytes>>
+    where
+        O: ?Sized + Send + Sync + 'static,
+        R: MethodResult,
+        A: Arguments,
+    {
+        Box::pin(async move {
+            let WireCall { arguments, key, mut chain } = call;
+            let arguments: A = arguments::decode(&arguments)
+                .map_err(|error| error.about(format_args!("`{}` of {}", method.name(), self.target)))?;
+            let (caller, key) = match key {
+                None => (self, None),
+                Some(WireKey::Given(key)) => {
+                    let caller = self.idempotent(&key);
+                    let key = caller.key_of(&arguments)?;
+                    (caller, key)
+                }
+                Some(WireKey::Session(key)) => (self, Some(Arc::new(CallKey::Session(key)))),
+            };
+            let has_answer_kept = key.is_some();
+            let outgoing = Outgoing { awaiting: chain.pop(), key, ..Outgoing::default() };
+            let trace = caller.trace(method);
+            let begun = caller.begin::<O, R::Reply, A>(method, arguments, outgoing, start, trace).await?;
+            let reply = begun.end().await?;
+            // The turns elsewhere wait until here.
+            drop(chain);
+            reply.encode().map(Bytes::from).map_err(|error| match method.is_exclusive() && !has_answer_kept {
+                true => Error::new(
+                    ErrorKind::OutcomeUnknown,
+                    format!("`{}` of {} was carried out, and its reply cannot be sent", method.name(), caller.target),
+                )
+                .with_source(error),
+                false => error.about(format_args!("the reply of `{}` of {}", method.name(), caller.target)),
+            })
+        })
     }
 
     /// The object by the cached route.
@@ -426,7 +593,8 @@ impl Caller {
         Some((route.object::<O>()?.clone(), TurnScope::Actor(route.shared.clone())))
     }
 
-    async fn admit<O>(&self, method: &'static Method, deadline: &mut Deadline) -> Result<ResolvedObject<O>>
+    /// Finds the object: here, once its partition is open, or elsewhere.
+    async fn admit<O>(&self, method: &'static Method, deadline: &mut Deadline) -> Result<Located<O>>
     where
         O: ?Sized + Send + Sync + 'static,
     {
@@ -440,14 +608,29 @@ impl Caller {
         let (router, address) = match &target.callee {
             Callee::Partition { router, address } | Callee::Actor { router, address, .. } => (router, address),
             Callee::Worker(handle) => {
-                return Ok((handle.object::<O>().ok_or_else(strange)?, TurnScope::Pool(handle.scope().clone())));
+                let object = handle.object::<O>().ok_or_else(strange)?;
+                return Ok(Located::Here(object, TurnScope::Pool(handle.scope().clone())));
             }
         };
         let route = loop {
-            let Route::Local(slot) = router.route(address)?;
-            let admitted = slot.admit(method.name(), deadline).await?;
+            let slot = match router.route(address)? {
+                Route::Local(slot) => slot,
+                Route::Remote(route) => return Ok(Located::Elsewhere(route)),
+            };
+            let admitted = match slot.admit(method.name(), deadline).await {
+                Ok(admitted) => admitted,
+                Err(error) => match error.kind() {
+                    ErrorKind::NotPrimary { hint: Some(node) } if router.remote().is_some() => {
+                        return Ok(Located::Elsewhere(RemoteRoute { node: Some(node), epoch: None }));
+                    }
+                    // Another slot has taken its place.
+                    _ if slot.is_detached() && router.remote().is_some() => continue,
+                    _ => return Err(error),
+                },
+            };
             let Callee::Actor { id, .. } = &target.callee else {
-                return Ok((admitted.object::<O>().ok_or_else(strange)?, TurnScope::Partition(admitted)));
+                let object = admitted.object::<O>().ok_or_else(strange)?;
+                return Ok(Located::Here(object, TurnScope::Partition(admitted)));
             };
             // A closed table was taken out of its slot before, so the next iteration waits for another one.
             if let Some(route) = admitted.route(id, TypeId::of::<O>(), method.name())? {
@@ -457,8 +640,41 @@ impl Caller {
         let object = route.object::<O>().ok_or_else(strange)?.clone();
         let shared = route.shared.clone();
         target.routes.remember(route);
-        Ok((object, TurnScope::Actor(shared)))
+        Ok(Located::Here(object, TurnScope::Actor(shared)))
     }
+}
+
+/// Where the object of a call is.
+enum Located<O: ?Sized> {
+    /// In this process, with the scope of its turn.
+    Here(Arc<O>, TurnScope),
+    /// In another one.
+    Elsewhere(RemoteRoute),
+}
+
+/// A call that has begun.
+enum BegunCall<'c, R> {
+    /// Here.
+    Started(StartedCall<'c, R>),
+    /// In another process, which has answered.
+    Answered(R),
+}
+
+impl<R: Reply> BegunCall<'_, R> {
+    /// The reply; an error is one of the runtime, apart from those of the method.
+    async fn end(self) -> Result<R> {
+        match self {
+            Self::Started(started) => started.end().await,
+            Self::Answered(reply) => Ok(reply),
+        }
+    }
+}
+
+static DEACTIVATE: Method = Method::new(Caller::ACTOR_INTERFACE, "deactivate");
+static DELETE: Method = Method::new(Caller::ACTOR_INTERFACE, "delete").exclusive();
+
+fn remove(place: &dyn Removing, removal: Removal, call: Call, _: &mut Context<'_>) -> Start<Result<()>, Removal> {
+    place.remove(removal, call)
 }
 
 /// The future of a call.
@@ -470,6 +686,7 @@ struct CallFuture<'c, O: ?Sized, R, A> {
     arguments: Option<A>,
     /// The slow path, if the first poll did not return the reply.
     rest: Option<PendingReply<'c, R>>,
+    answers_later: bool,
 }
 
 /// No field is pinned structurally: the inner future has a box of its own.
@@ -490,7 +707,7 @@ where
             ready!(task::poll_budget(cx));
         }
         if let Some(arguments) = self.arguments.take() {
-            match self.caller.call_at_once(self.method, arguments, self.start, cx) {
+            match self.caller.call_at_once(self.method, arguments, self.start, self.answers_later, cx) {
                 Ok(reply) => return Poll::Ready(reply),
                 Err(rest) => self.rest = Some(rest),
             }
@@ -532,7 +749,8 @@ impl<R> StartedTurn<R> {
 }
 
 impl<R: Reply> StartedCall<'_, R> {
-    async fn end(self) -> R {
+    /// The reply; an error is one of the runtime, apart from those of the method.
+    async fn end(self) -> Result<R> {
         let Self { caller, method, mut deadline, arrived, turn, awaiting } = self;
         let request = turn.actor_shared().map(|shared| OutstandingRequest::new(shared, method, arrived));
         let subject = Subject { method: method.name(), target: &*caller.target };
@@ -542,7 +760,7 @@ impl<R: Reply> StartedCall<'_, R> {
         };
         let reply = match finished {
             Ok(finished) => conclude(finished, &subject, &mut deadline).await,
-            Err(error) => R::failed(error),
+            Err(error) => Err(error),
         };
         drop(awaiting);
         if let Some(request) = request {

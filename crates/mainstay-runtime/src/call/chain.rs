@@ -7,11 +7,12 @@
 
 mod deadlock;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use mainstay_core::{Error, ErrorKind};
+use mainstay_core::{ActorId, Error, ErrorKind};
 use parking_lot::{Mutex, MutexGuard};
 
 /// The bound on the depth of a chain. A longer chain is a mistake in the application: each of its turns holds an actor.
@@ -36,12 +37,63 @@ pub(crate) trait HeldResource: fmt::Display + Send + Sync {
     /// The number of turns that can hold the resource at a time, if the end of any one of them admits a queued call; `None`
     /// if all holders have to end first.
     fn capacity(&self) -> Option<usize>;
+
+    /// The name by which other nodes know the resource; `None` if they cannot wait for it.
+    fn identity(&self) -> Option<TurnIdentity> {
+        None
+    }
+}
+
+/// The object of a turn, as all nodes know it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TurnIdentity {
+    pub(crate) service: Arc<str>,
+    /// The actor; `None` for the object of a service, which no call has to wait for.
+    pub(crate) actor: Option<ActorId>,
+}
+
+impl fmt::Display for TurnIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.actor {
+            Some(id) => write!(f, "{}({id})", self.service),
+            None => write!(f, "service {}", self.service),
+        }
+    }
+}
+
+/// A turn on another node, as an element of the chain of a call that has come from there.
+struct TurnElsewhere(TurnIdentity);
+
+impl fmt::Display for TurnElsewhere {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl HeldResource for TurnElsewhere {
+    fn callers(&self) -> Option<&Mutex<Vec<Arc<Link>>>> {
+        None
+    }
+
+    fn remedy(&self) -> String {
+        String::new()
+    }
+
+    fn capacity(&self) -> Option<usize> {
+        None
+    }
+
+    fn identity(&self) -> Option<TurnIdentity> {
+        Some(self.0.clone())
+    }
 }
 
 /// A turn that makes calls: a node of the wait-for graph, and an element of the chain that leads to its calls.
 pub(crate) struct Link {
     resource: Arc<dyn HeldResource>,
-    method: &'static str,
+    method: Cow<'static, str>,
+    /// The actor of a turn on another node. It is recognized by its id here.
+    elsewhere: Option<TurnIdentity>,
     /// The call by which the turn was started.
     parent: Option<Chain>,
     depth: usize,
@@ -116,7 +168,8 @@ impl Link {
         // A service holds no resource, and so a chain of services has no bound on its depth.
         let own = usize::from(resource.callers().is_some());
         let depth = parent.as_ref().map_or(0, |parent| parent.link.depth) + own;
-        let link = Arc::new(Self { resource, method, parent, depth, waits: Mutex::default() });
+        let method = Cow::Borrowed(method);
+        let link = Arc::new(Self { resource, method, elsewhere: None, parent, depth, waits: Mutex::default() });
         if let Some(callers) = link.resource.callers() {
             callers.lock().push(link.clone());
         }
@@ -124,6 +177,27 @@ impl Link {
             parent.set(WaitTarget::Turn(Arc::downgrade(&link)));
         }
         link
+    }
+
+    /// The links of turns on other nodes, from the first to the last: those that have led to a call which has come from there. Each
+    /// waits for the next, and the last for the call, until its guard is dropped.
+    pub(crate) fn of_turns_elsewhere(turns: impl IntoIterator<Item = (TurnIdentity, String)>) -> Vec<CallWaitGuard> {
+        let mut guards: Vec<CallWaitGuard> = Vec::new();
+        for (identity, method) in turns {
+            let parent = guards.last().map(|guard| guard.chain.clone());
+            let own = usize::from(identity.actor.is_some());
+            let depth = parent.as_ref().map_or(0, |parent| parent.link.depth) + own;
+            let link = Arc::new(Self {
+                resource: Arc::new(TurnElsewhere(identity.clone())),
+                method: Cow::Owned(method),
+                elsewhere: Some(identity),
+                parent,
+                depth,
+                waits: Mutex::default(),
+            });
+            guards.push(link.awaits());
+        }
+        guards
     }
 
     /// Removes the registration. To be called when the turn has ended.
@@ -233,7 +307,33 @@ impl Chain {
     /// True if a turn of the chain holds the resource.
     pub(crate) fn has(&self, resource: &Arc<impl HeldResource>) -> bool {
         let holds = |link: &Link| std::ptr::addr_eq(Arc::as_ptr(&link.resource), Arc::as_ptr(resource));
-        self.is_awaited() && self.link.turns().any(holds)
+        self.is_awaited() && (self.link.turns().any(holds) || self.has_elsewhere(&**resource))
+    }
+
+    /// True if the chain has been on other nodes, and a turn of this resource has made the call that went there.
+    fn has_elsewhere(&self, resource: &dyn HeldResource) -> bool {
+        if self.link.turns().all(|link| link.elsewhere.is_none()) {
+            return false;
+        }
+        let identity = resource.identity().filter(|identity| identity.actor.is_some());
+        identity.is_some() && self.link.turns().any(|link| link.elsewhere == identity)
+    }
+
+    /// The turns that wait for the call, from the first to the last, as other nodes know them; those whose objects they do not know
+    /// are left out. Of more than `turns_max` those of services are left out too, because no call waits for them.
+    pub(crate) fn identities(&self, turns_max: usize) -> Vec<(TurnIdentity, String)> {
+        if !self.is_awaited() {
+            return Vec::new();
+        }
+        let known = |link: &Link| Some((link.resource.identity()?, link.method.clone().into_owned()));
+        let mut turns: Vec<_> = self.link.turns().filter_map(known).collect();
+        if turns.len() > turns_max {
+            turns.retain(|(identity, _)| identity.actor.is_some());
+        }
+        // The actors of a chain are bounded by `CHAIN_MAX`; what is cut off are the first turns.
+        turns.truncate(turns_max);
+        turns.reverse();
+        turns
     }
 
     /// Adds the edge from the call to the resource for which it is about to be queued. Refuses it with `Conflict` if the
@@ -244,6 +344,16 @@ impl Chain {
         if !self.is_awaited() {
             // No turn waits for the call, so the call cannot be part of a cycle.
             return Ok(());
+        }
+        if self.has_elsewhere(&*target) {
+            self.set(WaitTarget::Nobody);
+            let method = method.map(|method| format!(".{method}")).unwrap_or_default();
+            let text = format!(
+                "call cycle over several nodes: {} → {target}{method} would wait for itself: {}",
+                self.link,
+                target.remedy()
+            );
+            return Err(Error::new(ErrorKind::Conflict, text));
         }
         let Some((cycle, has_capacity)) = self.link.find(&target) else { return Ok(()) };
         if has_capacity && deadlock::can_go_on(&self.link, &target) {

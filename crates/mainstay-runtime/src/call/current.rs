@@ -235,6 +235,8 @@ pub(crate) struct Outgoing {
     pub(crate) key: Option<Arc<CallKey>>,
     /// The record of the caller on another runtime, which is told when the call is queued.
     pub(crate) foreign_call: Option<Arc<ForeignCall>>,
+    /// Whether the reply comes from a later turn of the callee.
+    pub(crate) answers_later: bool,
 }
 
 /// True if the code on this thread is part of a turn.
@@ -269,6 +271,7 @@ pub(crate) fn outgoing() -> Result<Outgoing> {
             hold,
             key: None,
             foreign_call: None,
+            answers_later: false,
         })
     })
 }

@@ -16,6 +16,9 @@ pub enum MethodAnswer<R> {
     Now(R),
     /// The reply comes from a later turn.
     Later(Box<DeferredAnswer<R>>),
+    /// The runtime has failed the call. It is apart from the replies of methods, because a caller elsewhere may be able to
+    /// do something about it, such as to call another node.
+    Failed(Error),
 }
 
 impl<R> Finished<R> {
@@ -31,8 +34,9 @@ impl<R> Finished<R> {
     }
 }
 
-impl<R: crate::call::contract::Reply> Finished<R> {
+impl<R> Finished<R> {
+    /// A call that the runtime has failed.
     pub(crate) fn failed(error: Error) -> Self {
-        Self::now(R::failed(error))
+        Self::answered(MethodAnswer::Failed(error))
     }
 }

@@ -9,6 +9,7 @@ use mainstay_core::{ActorId, Result};
 use crate::actor::cell::removal::Removal;
 use crate::actor::{Event, Events};
 use crate::call::caller::Caller;
+use crate::call::wire_method::WireMethod;
 use crate::router::Services;
 
 /// What all proxies have in common. Implemented by `#[interface]`, which refuses methods of these names in an interface: what
@@ -20,6 +21,10 @@ pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// The name of the interface.
     const INTERFACE: &'static str;
+
+    /// The methods, as other processes call them.
+    #[doc(hidden)]
+    const METHODS: &'static [WireMethod];
 
     /// The call that adds what implements it to a node, where the interface says so: `#[interface(served_by = "..")]`.
     const SERVED_BY: Option<&'static str> = None;
@@ -79,6 +84,16 @@ pub trait Proxy: Clone + Debug + Send + Sync + Sized + 'static {
     #[must_use]
     fn idempotent(&self, key: impl AsRef<str>) -> Self {
         Self::from_caller(self.caller().idempotent(key.as_ref()))
+    }
+
+    /// The same proxy, whose calls are sent to another node at most once. When the connection breaks on the way, the caller
+    /// gets `OutcomeUnknown`, and the actor keeps no answers for calls that are sent again.
+    ///
+    /// Without this, such calls are sent again where that is safe, and a method that takes `&mut self` is carried out exactly
+    /// once. It makes no difference to calls within a node.
+    #[must_use]
+    fn at_most_once(&self) -> Self {
+        Self::from_caller(self.caller().at_most_once())
     }
 
     /// Deletes the actor: its state, its reminders, the answers that are kept for idempotency keys and the subscriptions to

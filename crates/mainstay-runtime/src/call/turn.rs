@@ -159,8 +159,13 @@ pub(crate) async fn await_queued<R>(
     }
 }
 
-/// Waits until the reply of a turn may leave: until the turn is durable, and until a deferred reply was given.
-pub(crate) async fn conclude<R: Reply>(finished: Finished<R>, subject: &Subject<'_>, deadline: &mut Deadline) -> R {
+/// Waits until the reply of a turn may leave: until the turn is durable, and until a deferred reply was given. An error is one of
+/// the runtime; those of the method are in the reply.
+pub(crate) async fn conclude<R: Reply>(
+    finished: Finished<R>,
+    subject: &Subject<'_>,
+    deadline: &mut Deadline,
+) -> Result<R> {
     let Finished { answer, hold } = finished;
     if let Some(hold) = hold {
         let opened = match deadline.moment() {
@@ -169,12 +174,13 @@ pub(crate) async fn conclude<R: Reply>(finished: Finished<R>, subject: &Subject<
         };
         match opened {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return R::failed(error),
-            Err(time::Elapsed) => return R::failed(subject.late()),
+            Ok(Err(error)) => return Err(error),
+            Err(time::Elapsed) => return Err(subject.late()),
         }
     }
     let later = match answer {
-        MethodAnswer::Now(reply) => return reply,
+        MethodAnswer::Now(reply) => return Ok(reply),
+        MethodAnswer::Failed(error) => return Err(error),
         MethodAnswer::Later(later) => later,
     };
     let answered = match deadline.moment() {
@@ -182,15 +188,15 @@ pub(crate) async fn conclude<R: Reply>(finished: Finished<R>, subject: &Subject<
         None => Ok(later.answer().await),
     };
     match answered {
-        Ok(Some(reply)) => reply,
-        Ok(None) => R::failed(Error::new(
+        Ok(Some(reply)) => Ok(reply),
+        Ok(None) => Err(Error::new(
             ErrorKind::OutcomeUnknown,
             format!(
                 "{subject} has a deferred reply whose responder was dropped, by the method or because the actor was deactivated: \
                  read the state before you repeat the call"
             ),
         )),
-        Err(time::Elapsed) => R::failed(Error::new(
+        Err(time::Elapsed) => Err(Error::new(
             ErrorKind::OutcomeUnknown,
             format!(
                 "{subject} has a deferred reply that was not given within the time limit: read the state before you repeat the call"

@@ -12,13 +12,14 @@
 //! | `turn`, `slow_turn` | a turn under way: its duration, and the warning if it is slow |
 //! | `outstanding_request`, `mailbox_wait` | a call until its reply, and while it is in the mailbox |
 //! | `storage` | activations, loads and commits |
-//! | `trace` | the spans of calls |
+//! | `trace`, `propagation` | the spans of calls, and their traces in other processes |
 //! | `throttle` | rate limiting of warnings |
 
 pub(crate) mod counters;
 pub(crate) mod mailbox_wait;
 pub(crate) mod method_counters;
 pub(crate) mod outstanding_request;
+pub(crate) mod propagation;
 pub(crate) mod published_totals;
 mod slow_turn;
 pub(crate) mod storage;

@@ -5,7 +5,7 @@ use std::task::Context;
 use parking_lot::Mutex;
 
 use crate::call::arrival::Call;
-use crate::call::chain::{HeldResource, Link};
+use crate::call::chain::{HeldResource, Link, TurnIdentity};
 use crate::call::contract::MethodResult;
 use crate::call::current::Current;
 use crate::call::finished::Finished;
@@ -29,6 +29,10 @@ impl<T: Service> HeldResource for ServiceHost<T> {
 
     fn capacity(&self) -> Option<usize> {
         None
+    }
+
+    fn identity(&self) -> Option<TurnIdentity> {
+        Some(TurnIdentity { service: T::NAME.into(), actor: None })
     }
 }
 

@@ -19,7 +19,7 @@ const STEP_BYTES_MAX: usize = 1 << 20;
 const LOOKED_AT_MAX: usize = 4096;
 
 /// The kinds of entries that have a place in an index by time.
-const TIMELY: [Kind; 2] = [Kind::Reminder, Kind::Answer];
+const TIMELY: [Kind; 3] = [Kind::Reminder, Kind::Answer, Kind::Lane];
 
 /// How far the places of an actor are removed: behind an entry, of this kind of [`TIMELY`].
 #[derive(Default)]

@@ -10,7 +10,8 @@ use smallvec::SmallVec;
 use uuid::Uuid;
 
 use super::name::{
-    EVENT_NAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, Kind, REMINDER_NAME_BYTES_MAX, STATE_NAME_BYTES_MAX,
+    EVENT_NAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, Kind, LANE_NAME_BYTES_MAX, REMINDER_NAME_BYTES_MAX,
+    STATE_NAME_BYTES_MAX,
 };
 use crate::formats::ACTOR_LAYOUT;
 
@@ -24,6 +25,8 @@ const DUE: u8 = 0x45;
 const EXPIRES: u8 = 0x46;
 const PUBLISHED: u8 = 0x47;
 const UNFINISHED: u8 = 0x48;
+const LANES: u8 = 0x49;
+const LANES_EXPIRE: u8 = 0x4a;
 
 /// The key of the record that says how this is laid out.
 pub(super) const LAYOUT_KEY: &[u8] = &[LAYOUT];
@@ -54,6 +57,7 @@ const _: () = {
     assert!(REMINDER_NAME_BYTES_MAX <= NAME_BYTES_MAX);
     assert!(IDEMPOTENCY_KEY_BYTES_MAX <= NAME_BYTES_MAX);
     assert!(EVENT_NAME_BYTES_MAX <= NAME_BYTES_MAX);
+    assert!(LANE_NAME_BYTES_MAX <= NAME_BYTES_MAX);
     assert!(STORED_KEY_BYTES_MAX <= KEY_BYTES_MAX);
 };
 
@@ -127,6 +131,7 @@ pub(super) fn area(kind: Kind) -> u8 {
         Kind::Reminder => REMINDERS,
         Kind::Answer => ANSWERS,
         Kind::Event => PUBLISHED,
+        Kind::Lane => LANES,
     }
 }
 
@@ -135,6 +140,7 @@ fn time_area(kind: Kind) -> Option<u8> {
         Kind::State | Kind::Event => None,
         Kind::Reminder => Some(DUE),
         Kind::Answer => Some(EXPIRES),
+        Kind::Lane => Some(LANES_EXPIRE),
     }
 }
 

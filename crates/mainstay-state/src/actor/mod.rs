@@ -17,6 +17,7 @@ mod deletion;
 
 mod answer;
 mod cron;
+mod lane;
 mod payload;
 mod published;
 mod reminder;
@@ -28,8 +29,11 @@ mod record;
 
 pub use answer::{ANSWER_METHOD_BYTES_MAX, Answer};
 pub use cron::{CRON_BYTES_MAX, CronSchedule};
+pub use lane::LaneAnswer;
 pub(crate) use layout::refuse_actors;
-pub use name::{EVENT_NAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, REMINDER_NAME_BYTES_MAX, STATE_NAME_BYTES_MAX};
+pub use name::{
+    EVENT_NAME_BYTES_MAX, IDEMPOTENCY_KEY_BYTES_MAX, LANE_NAME_BYTES_MAX, REMINDER_NAME_BYTES_MAX, STATE_NAME_BYTES_MAX,
+};
 pub use published::Published;
 pub use reminder::{CatchUp, REMINDER_PAYLOAD_BYTES_MAX, RETRY_BACKOFF, Reminder, WhenDue};
 pub use schedule::{REMINDER_SPAN_MAX, Schedule};

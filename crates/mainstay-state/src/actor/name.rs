@@ -12,6 +12,9 @@ pub const REMINDER_NAME_BYTES_MAX: usize = 1024;
 /// The most bytes of the key by which a call is made at most once.
 pub const IDEMPOTENCY_KEY_BYTES_MAX: usize = 1024;
 
+/// The most bytes of the name of a lane.
+pub const LANE_NAME_BYTES_MAX: usize = 64;
+
 /// The most bytes of the name of an event type.
 pub const EVENT_NAME_BYTES_MAX: usize = 1024;
 
@@ -25,10 +28,16 @@ pub(super) enum Kind {
     Reminder,
     Answer,
     Event,
+    Lane,
 }
 
 impl Kind {
-    pub(super) const ALL: [Self; 4] = [Self::State, Self::Reminder, Self::Answer, Self::Event];
+    pub(super) const ALL: [Self; 5] = [Self::State, Self::Reminder, Self::Answer, Self::Event, Self::Lane];
+
+    /// True if its entries have places in an index by time.
+    pub(super) fn is_timely(self) -> bool {
+        matches!(self, Self::Reminder | Self::Answer | Self::Lane)
+    }
 
     /// Refuses a name that is too long.
     pub(super) fn check(self, name: &str) -> Result<()> {
@@ -40,11 +49,12 @@ impl Kind {
             Self::Reminder => ("REMINDER_NAME_BYTES_MAX", REMINDER_NAME_BYTES_MAX),
             Self::Answer => ("IDEMPOTENCY_KEY_BYTES_MAX", IDEMPOTENCY_KEY_BYTES_MAX),
             Self::Event => ("EVENT_NAME_BYTES_MAX", EVENT_NAME_BYTES_MAX),
+            Self::Lane => ("LANE_NAME_BYTES_MAX", LANE_NAME_BYTES_MAX),
         };
         let what = match self {
             Self::Answer => "an idempotency key".to_owned(),
             Self::Event => "the name of an event".to_owned(),
-            Self::State | Self::Reminder => format!("the name of a {self}"),
+            Self::State | Self::Reminder | Self::Lane => format!("the name of a {self}"),
         };
         Err(Error::new(
             ErrorKind::TooLarge,
@@ -60,6 +70,7 @@ impl Kind {
                 Self::Reminder => REMINDER_NAME_BYTES_MAX,
                 Self::Answer => IDEMPOTENCY_KEY_BYTES_MAX,
                 Self::Event => EVENT_NAME_BYTES_MAX,
+                Self::Lane => LANE_NAME_BYTES_MAX,
             }
     }
 }
@@ -71,6 +82,7 @@ impl fmt::Display for Kind {
             Self::Reminder => "reminder",
             Self::Answer => "answer",
             Self::Event => "event",
+            Self::Lane => "lane",
         })
     }
 }
@@ -111,6 +123,7 @@ mod tests {
             (Kind::Reminder, REMINDER_NAME_BYTES_MAX, "REMINDER_NAME_BYTES_MAX"),
             (Kind::Answer, IDEMPOTENCY_KEY_BYTES_MAX, "IDEMPOTENCY_KEY_BYTES_MAX"),
             (Kind::Event, EVENT_NAME_BYTES_MAX, "EVENT_NAME_BYTES_MAX"),
+            (Kind::Lane, LANE_NAME_BYTES_MAX, "LANE_NAME_BYTES_MAX"),
         ] {
             kind.check(&"x".repeat(bytes_max)).unwrap();
             let error = kind.check(&"x".repeat(bytes_max + 1)).unwrap_err();

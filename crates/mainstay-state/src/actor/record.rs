@@ -11,7 +11,7 @@ use mainstay_replica::Batch;
 use smallvec::SmallVec;
 
 use super::name::Kind;
-use super::{Answer, CatchUp, CronSchedule, Published, Reminder, Schedule};
+use super::{Answer, CatchUp, CronSchedule, LaneAnswer, Published, Reminder, Schedule};
 use crate::formats;
 
 /// The first version of a reminder that tells how long it waits; it always does. Since [`REMINDER_WITH_FLAGS`], if it does.
@@ -44,6 +44,7 @@ mod catch_up {
 /// Where the time of a record stands by which it is in an index: in all versions.
 const REMINDER_TIME_AT: usize = 3;
 const ANSWER_TIME_AT: usize = 1;
+const LANE_TIME_AT: usize = 1;
 
 /// How long what stands before a payload may be to need no allocation.
 const HEAD_BYTES_IN_PLACE: usize = 80;
@@ -77,6 +78,7 @@ impl Owner<'_> {
             Kind::Reminder => formats::REMINDER,
             Kind::Answer => formats::ANSWER,
             Kind::Event => formats::EVENT_COUNT,
+            Kind::Lane => formats::LANE,
         };
         let Some(version) = record.first() else { return Err(self.damaged("it is empty")) };
         format.check_of(*version, self)
@@ -147,6 +149,16 @@ impl Owner<'_> {
         Ok(Answer { interface, method, arguments, reply, expires })
     }
 
+    /// The last answer in a lane of a record.
+    pub(super) fn lane(self, record: &Bytes) -> Result<LaneAnswer> {
+        self.version(record)?;
+        let mut reader = Reader { owner: self, record, at: LANE_TIME_AT };
+        let expires = reader.time("its time of expiry")?;
+        let number = u64::from_be_bytes(reader.take("the number of its call")?);
+        let reply = reader.last("its reply", true, record)?;
+        Ok(LaneAnswer { number, reply, expires })
+    }
+
     /// The count of a record.
     pub(super) fn published(self, record: &[u8]) -> Result<Published> {
         self.version(record)?;
@@ -164,6 +176,7 @@ impl Owner<'_> {
             Kind::State | Kind::Event => return Ok(None),
             Kind::Reminder => REMINDER_TIME_AT,
             Kind::Answer => ANSWER_TIME_AT,
+            Kind::Lane => LANE_TIME_AT,
         };
         Reader { owner: self, record, at }.time("its time").map(Some)
     }
@@ -258,6 +271,11 @@ pub(super) fn put_answer(batch: &mut Batch, key: &[u8], answer: &Answer) {
     batch.put_parts(&[key], &[&answer_head(answer), &answer.reply]);
 }
 
+/// Sets the last answer in a lane.
+pub(super) fn put_lane(batch: &mut Batch, key: &[u8], answer: &LaneAnswer) {
+    batch.put_parts(&[key], &[&lane_head(answer), &answer.reply]);
+}
+
 /// Sets the count of the events of a type.
 pub(super) fn put_published(batch: &mut Batch, key: &[u8], published: Published) {
     batch.put_parts(
@@ -310,6 +328,15 @@ fn answer_head(answer: &Answer) -> Head {
         push_text(&mut head, interface);
     }
     push_text(&mut head, &answer.method);
+    push_length(&mut head, &answer.reply);
+    head
+}
+
+fn lane_head(answer: &LaneAnswer) -> Head {
+    let mut head = Head::new();
+    head.push(formats::LANE.written());
+    head.extend_from_slice(&answer.expires.as_millis().to_be_bytes());
+    head.extend_from_slice(&answer.number.to_be_bytes());
     push_length(&mut head, &answer.reply);
     head
 }

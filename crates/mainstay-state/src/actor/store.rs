@@ -16,7 +16,7 @@ use super::layout::{self, EncodedId};
 use super::name::Kind;
 use super::record::{self, Owner};
 use super::writes::Change;
-use super::{ActorWrites, Answer, Published, Reminder};
+use super::{ActorWrites, Answer, LaneAnswer, Published, Reminder};
 use crate::formats::ACTOR_LAYOUT;
 use crate::partition_session::PartitionSession;
 
@@ -332,8 +332,49 @@ impl ActorStore {
         after: Option<(WallTime, &ActorId, &str)>,
         limit: usize,
     ) -> Result<Vec<(WallTime, ActorId, String)>> {
+        self.expired_after(Kind::Answer, now, after, limit)
+    }
+
+    /// What the last call in a lane was answered, expired or not.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn lane(&self, id: &ActorId, lane: &str) -> Result<Option<LaneAnswer>> {
+        let record = self.get(&EncodedId::new(id).entry(Kind::Lane, lane.as_bytes()))?;
+        record.map(|record| Owner { kind: Kind::Lane, id, name: lane }.lane(&record)).transpose()
+    }
+
+    /// How many lanes of an actor have an answer, expired or not.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn lane_count(&self, id: &ActorId) -> Result<usize> {
+        self.count(id, Kind::Lane)
+    }
+
+    /// A page of the answers in lanes that have expired, each with the time at which it did, after one that an earlier page
+    /// ended with.
+    ///
+    /// # Errors
+    /// As for all that reads.
+    pub fn expired_lanes_after(
+        &self,
+        now: WallTime,
+        after: Option<(WallTime, &ActorId, &str)>,
+        limit: usize,
+    ) -> Result<Vec<(WallTime, ActorId, String)>> {
+        self.expired_after(Kind::Lane, now, after, limit)
+    }
+
+    fn expired_after(
+        &self,
+        kind: Kind,
+        now: WallTime,
+        after: Option<(WallTime, &ActorId, &str)>,
+        limit: usize,
+    ) -> Result<Vec<(WallTime, ActorId, String)>> {
         let mut expired = Vec::new();
-        self.each_timely(Kind::Answer, now, after, limit, |owner, record| {
+        self.each_timely(kind, now, after, limit, |owner, record| {
             let at = owner.time(record)?.unwrap_or(now);
             expired.push((at, owner.id.clone(), owner.name.to_owned()));
             Ok(())
@@ -341,12 +382,13 @@ impl ActorStore {
         Ok(expired)
     }
 
-    /// The earliest time at which an answer of the partition expires, or has.
+    /// The earliest time at which an answer of the partition expires or has, of those for idempotency keys and those in lanes.
     ///
     /// # Errors
     /// As for all that reads.
     pub fn next_expiry(&self) -> Result<Option<WallTime>> {
-        self.earliest(Kind::Answer)
+        let times = [self.earliest(Kind::Answer)?, self.earliest(Kind::Lane)?];
+        Ok(times.into_iter().flatten().min())
     }
 
     /// A page of the actors that are [known](ActorStore::is_known), in the order of their ids, after one of them if there is
@@ -442,11 +484,13 @@ impl ActorStore {
             let key = encoded.entry(kind, name);
             let time = entry.change.time();
             // The places of an actor that is deleted are gone already, or go behind this.
-            if matches!(kind, Kind::Reminder | Kind::Answer)
+            let mut has_place = false;
+            if kind.is_timely()
                 && !writes.is_deleted()
                 && let Some(replaced) = self.get(&key)?
             {
                 let replaced = Owner { kind, id, name: entry.name.as_str() }.time(&replaced)?;
+                has_place = kind == Kind::Lane && replaced == time;
                 if replaced != time
                     && let Some(place) = replaced.and_then(|at| encoded.place(kind, at, name))
                 {
@@ -457,15 +501,19 @@ impl ActorStore {
                 Change::State(Some(value)) => record::put_state(batch, &key, value),
                 Change::Reminder(Some(reminder)) => record::put_reminder(batch, &key, reminder),
                 Change::Answer(Some(answer)) => record::put_answer(batch, &key, answer),
+                Change::Lane(Some(answer)) => record::put_lane(batch, &key, answer),
                 Change::Event(count) => {
                     let stored = if writes.is_deleted() { None } else { self.published(id, entry.name.as_str())? };
                     let before = stored.unwrap_or_else(|| Published { life: random::rng().next_u64(), count: 0 });
                     let count = before.count.saturating_add(*count);
                     record::put_published(batch, &key, Published { count, ..before });
                 }
-                Change::State(None) | Change::Reminder(None) | Change::Answer(None) => _ = batch.delete(&key),
+                Change::State(None) | Change::Reminder(None) | Change::Answer(None) | Change::Lane(None) => {
+                    _ = batch.delete(&key);
+                }
             }
-            if let Some(place) = time.and_then(|at| encoded.place(kind, at, name)) {
+            // An answer in a lane mostly takes the place of the one before, whose time is the same.
+            if !has_place && let Some(place) = time.and_then(|at| encoded.place(kind, at, name)) {
                 batch.put(&place, &[]);
             }
         }

@@ -7,7 +7,7 @@ use mainstay_core::{ActorId, Error, ErrorKind, Result};
 use smallvec::SmallVec;
 
 use super::name::{Kind, Name};
-use super::{Answer, Published, Reminder, Schedule};
+use super::{Answer, LaneAnswer, Published, Reminder, Schedule};
 use crate::options::VALUE_BYTES_MAX;
 
 /// How many entries a turn may change to need no allocation.
@@ -23,7 +23,7 @@ const KEY_OVERHEAD_BYTES: usize = 48;
 const KEYS_PER_ENTRY_MAX: usize = 3;
 
 /// What the deletion of an actor takes at most besides the places of what it had: the ranges, each with its two ends.
-const DELETION_KEYS: usize = 9;
+const DELETION_KEYS: usize = 11;
 
 /// Changes of one actor that are committed together. Later ones go over earlier ones.
 ///
@@ -57,6 +57,7 @@ pub(super) enum Change {
     Answer(Option<Box<Answer>>),
     /// So many more events.
     Event(u64),
+    Lane(Option<Box<LaneAnswer>>),
 }
 
 impl Change {
@@ -66,6 +67,7 @@ impl Change {
             Self::Reminder(_) => Kind::Reminder,
             Self::Answer(_) => Kind::Answer,
             Self::Event(_) => Kind::Event,
+            Self::Lane(_) => Kind::Lane,
         }
     }
 
@@ -75,6 +77,7 @@ impl Change {
             Self::State(_) | Self::Event(_) => None,
             Self::Reminder(reminder) => reminder.as_ref().map(|reminder| reminder.due),
             Self::Answer(answer) => answer.as_ref().map(|answer| answer.expires),
+            Self::Lane(answer) => answer.as_ref().map(|answer| answer.expires),
         }
     }
 
@@ -84,6 +87,7 @@ impl Change {
             Self::State(value) => value.is_some(),
             Self::Reminder(reminder) => reminder.is_some(),
             Self::Answer(answer) => answer.is_some(),
+            Self::Lane(answer) => answer.is_some(),
             Self::Event(_) => true,
         }
     }
@@ -100,6 +104,7 @@ impl Change {
                 FINGERPRINT_BYTES + interface + answer.method.len() + answer.reply.len()
             }),
             Self::Event(_) => size_of::<Published>(),
+            Self::Lane(answer) => answer.as_ref().map_or(0, |answer| answer.reply.len()),
         }
     }
 }
@@ -108,7 +113,7 @@ impl Entry {
     fn bytes(&self) -> usize {
         let keys = match self.change {
             Change::State(_) | Change::Event(_) => 1,
-            Change::Reminder(_) | Change::Answer(_) => KEYS_PER_ENTRY_MAX,
+            Change::Reminder(_) | Change::Answer(_) | Change::Lane(_) => KEYS_PER_ENTRY_MAX,
         };
         keys * (KEY_OVERHEAD_BYTES + self.name.as_bytes().len()) + self.change.bytes()
     }
@@ -229,6 +234,22 @@ impl ActorWrites {
         self.set(key, Change::Answer(None));
     }
 
+    /// Keeps what the last call in a lane was answered.
+    ///
+    /// # Errors
+    /// `TooLarge` for a name above [`LANE_NAME_BYTES_MAX`](super::LANE_NAME_BYTES_MAX), and as [`LaneAnswer::check`].
+    pub fn put_lane(&mut self, lane: &str, answer: LaneAnswer) -> Result<()> {
+        Kind::Lane.check(lane)?;
+        answer.check()?;
+        self.set(lane, Change::Lane(Some(Box::new(answer))));
+        Ok(())
+    }
+
+    /// Removes the answer in a lane; one that is not there is fine.
+    pub fn remove_lane(&mut self, lane: &str) {
+        self.set(lane, Change::Lane(None));
+    }
+
     /// Counts an event that the actor publishes.
     ///
     /// # Errors
@@ -320,6 +341,14 @@ impl ActorWrites {
         }
     }
 
+    /// What becomes of the answer in a lane.
+    pub fn lane(&self, lane: &str) -> Option<Option<&LaneAnswer>> {
+        match self.find(Kind::Lane, lane).map(|at| &self.entries[at].change) {
+            Some(Change::Lane(answer)) => Some(answer.as_deref()),
+            _ => self.deleted.then_some(None),
+        }
+    }
+
     /// True if events were counted here, be it before the actor was deleted.
     pub fn is_publishing(&self) -> bool {
         self.publishes
@@ -354,6 +383,11 @@ impl ActorWrites {
     /// How many answers are kept with this.
     pub fn kept_answers(&self) -> usize {
         self.entries.iter().filter(|entry| matches!(entry.change, Change::Answer(Some(_)))).count()
+    }
+
+    /// How many lanes have an answer with this.
+    pub fn kept_lanes(&self) -> usize {
+        self.entries.iter().filter(|entry| matches!(entry.change, Change::Lane(Some(_)))).count()
     }
 
     pub(super) fn entries(&self) -> &[Entry] {

@@ -4,21 +4,20 @@ use std::any::Any;
 use std::sync::Arc;
 use std::task::Context;
 
-use mainstay_core::contract::Fingerprinter;
 use mainstay_core::{Error, Result};
 
 use crate::actor::Actor;
 use crate::actor::cell::{ActorCell, ActorGuard, CellRef, ItemTurn, Running};
 use crate::actor::mailbox_item::{MailboxItem, ReplyTo, poll_once};
 use crate::actor::{deactivation, deletion};
+use crate::call::arguments::{ArgumentReader, ArgumentSink, Arguments, add_argument, take_argument};
 use crate::call::arrival::Call;
 use crate::call::chain::Chain;
 use crate::call::finished::Finished;
-use crate::call::idempotency::Arguments;
 use crate::call::object_host::{Progress, Start};
 
 /// How an actor is removed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) enum Removal {
     /// From memory.
     Deactivate,
@@ -27,8 +26,14 @@ pub(crate) enum Removal {
 }
 
 impl Arguments for Removal {
-    fn add_to(&self, _: &mut Fingerprinter) -> Result<()> {
-        Ok(())
+    const COUNT: usize = 1;
+
+    fn add_to(&self, sink: &mut ArgumentSink) -> Result<()> {
+        add_argument(sink, "removal", self)
+    }
+
+    fn read(reader: &mut ArgumentReader<'_>) -> Result<Self> {
+        take_argument(reader, "removal")
     }
 }
 

@@ -11,7 +11,7 @@ use mainstay_core::time::Coarse;
 use mainstay_core::{Error, ErrorKind, Result};
 use mainstay_state::actor::ActorWrites;
 
-use super::answers::{known_answer, record_answer, refuse_if_full};
+use super::answers::{known_answer, record_answer, record_failure, refuse_if_full};
 use super::making::{activate, restore};
 use super::{Followers, Moving, ended, gather, missing, panicked_when, poll_on_stage, submit, turn_failed};
 use crate::actor::cell::ActorGuard;
@@ -144,7 +144,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         // Before the answer is looked up: it may stand on a commit that fails afterwards.
         let generation = shared.gate.generation();
         let finished = match known_answer::<R>(&shared, &key, self.method) {
-            Ok(None) => match refuse_if_full(&shared) {
+            Ok(None) => match refuse_if_full(&shared, &key) {
                 Ok(()) => return None,
                 Err(error) => Finished::failed(error),
             },
@@ -209,7 +209,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             Err(panic) => (MethodAnswer::Now(R::Reply::failed(self.panicked(&panic))), false),
         };
         if !is_success {
-            let submitted = self.fail(generation, outputs, has_handed_over, cx);
+            let submitted = self.fail(generation, outputs, has_handed_over, (key.as_deref(), &answer), cx);
             return self.go_out(answer, generation, submitted, cx);
         }
         self.watch.succeed();
@@ -306,11 +306,12 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
 
     /// Ends a turn that has failed: nothing of it happened.
     #[cold]
-    fn fail(
+    fn fail<R: Reply>(
         &mut self,
         generation: u64,
         outputs: Vec<Output>,
         is_undone: bool,
+        (key, answer): (Option<&CallKey>, &MethodAnswer<R>),
         cx: &mut Context<'_>,
     ) -> Result<Option<Hold>, Box<Crowded>> {
         let shared = self.guard.actor_shared().clone();
@@ -318,6 +319,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         if self.kind == TurnKind::Exclusive {
             restore(&mut self.guard, &ActorOpening { shared: &shared, is_undone });
         }
+        record_failure(&shared, key, self.method, answer, &mut self.writes);
         gate::submit(&shared, generation, TurnEffects { writes: self.writes.take(), outputs: Vec::new() }, cx)
     }
 

@@ -128,6 +128,32 @@ fn kept_answers() -> [(&'static str, Answer); 2] {
     [("answer-of-call", call), ("answer-of-method", method)]
 }
 
+fn kept_lane() -> LaneAnswer {
+    LaneAnswer { number: 7, reply: Bytes::from_static(b"r"), expires: WallTime::from_millis(9) }
+}
+
+fn stored_lane(answer: &LaneAnswer) -> Vec<u8> {
+    [&lane_head(answer)[..], &answer.reply].concat()
+}
+
+#[test]
+fn the_answer_in_a_lane_is_read_as_it_is_written() {
+    let stored = stored_lane(&kept_lane());
+    golden().check("lane", &formats::LANE, &stored);
+    for bytes in [stored.clone(), longer(&stored), golden().read("lane", 1)] {
+        let bytes = Bytes::from(bytes);
+        assert_eq!(owner(Kind::Lane).time(&bytes).unwrap(), Some(kept_lane().expires));
+        assert_eq!(owner(Kind::Lane).lane(&bytes).unwrap(), kept_lane());
+    }
+    for (what, bytes) in damaged(&stored) {
+        let is_cut = bytes.len() < stored.len();
+        match owner(Kind::Lane).lane(&bytes.into()) {
+            Ok(_) => assert!(!is_cut, "{what}"),
+            Err(error) => check_error(&error, Kind::Lane),
+        }
+    }
+}
+
 #[test]
 fn golden_records_are_what_is_written() {
     for (name, reminder) in kept_reminders() {
@@ -201,6 +227,7 @@ fn a_record_of_a_later_program_is_refused_by_name_and_versions() {
         (Kind::State, formats::STATE, owner(Kind::State).state(later(formats::STATE)).unwrap_err()),
         (Kind::Reminder, formats::REMINDER, owner(Kind::Reminder).reminder(&later(formats::REMINDER)).unwrap_err()),
         (Kind::Answer, formats::ANSWER, owner(Kind::Answer).answer(&later(formats::ANSWER)).unwrap_err()),
+        (Kind::Lane, formats::LANE, owner(Kind::Lane).lane(&later(formats::LANE)).unwrap_err()),
         (Kind::Event, formats::EVENT_COUNT, owner(Kind::Event).published(&later(formats::EVENT_COUNT)).unwrap_err()),
     ];
     for (kind, format, error) in told {
