@@ -17,6 +17,7 @@ use crate::checkpoint_scheduler::CheckpointScheduler;
 use crate::claim::Claims;
 use crate::committer::{Commit, Committer, stopped};
 use crate::inline_executor::InlineExecutor;
+use crate::lease::Lease;
 use crate::log_storage::LogStorage;
 use crate::lost_voters::LostVoters;
 use crate::members::MemberChanges;
@@ -161,7 +162,8 @@ impl Replica {
         scope: task::Scope,
     ) -> Result<Self> {
         let options = ReplicaOptions { checkpoint: options.checkpoint.staggered(identity.set), ..options };
-        let log_storage = LogStorage::of_set(log, identity.set);
+        let lease = Arc::new(Lease::new(identity.set));
+        let log_storage = LogStorage::of_set(log, identity.set).with_lease(identity.replica.0, lease.clone());
         log_storage.check()?;
         log_storage.check_joins(store.mark().index, &format!("the state of set {}", identity.set))?;
         let fresh = log_storage.is_pristine();
@@ -208,8 +210,8 @@ impl Replica {
                 committer.answer();
             }
         });
-        let role_tracker = RoleTracker::new(identity.set, &raft, &options.timing, committer.clone(), progress.clone());
-        let role_tracker = Arc::new(role_tracker);
+        let (timing, applied) = (&options.timing, progress.clone());
+        let role_tracker = Arc::new(RoleTracker::new(identity.set, &raft, timing, committer.clone(), applied, lease));
         let receiver = Receiver::new(
             identity,
             raft.clone(),

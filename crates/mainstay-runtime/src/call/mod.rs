@@ -14,3 +14,4 @@ pub(crate) mod proxy;
 pub(crate) mod transactions;
 pub(crate) mod turn;
 pub(crate) mod turn_scope;
+pub(crate) mod unproven;

@@ -99,7 +99,7 @@ impl ServiceActivation {
                 "the primary of the partition changed while it was opened: retry",
             ));
         }
-        let served = Arc::new(ServiceHost::new(object));
+        let served = Arc::new(ServiceHost::new(object, partition.lease(epoch)));
         let run = T::RUNS.then(|| scope.spawn(keep_running(served.clone(), context)));
         let objects = PartitionObjects::Service(Interfaces::<ServiceHost<T>>::of_service().objects(&served));
         let opened = Arc::new(OpenPartition { objects, scope });
