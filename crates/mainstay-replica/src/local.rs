@@ -14,6 +14,7 @@ use crate::history::{History, Kept};
 use crate::lease::Lease;
 use crate::notify_wait::NotifyWait;
 use crate::object_put::{ObjectPut, ObjectPuts, object_put_bytes};
+use crate::quiescence::Participants;
 use crate::role_state::{Role, RoleState};
 
 /// There is one primary for as long as the node lives, and so one epoch.
@@ -34,6 +35,7 @@ pub(crate) struct LocalSet {
     wake: Arc<Notify>,
     stopped: AtomicBool,
     lease: Arc<Lease>,
+    participants: Arc<Participants>,
     role_state: watch::Sender<RoleState>,
 }
 
@@ -53,6 +55,7 @@ impl LocalSet {
             wake: Arc::default(),
             stopped: AtomicBool::new(false),
             lease: Arc::new(Lease::unlimited(id, EPOCH)),
+            participants: Arc::default(),
             role_state: watch::Sender::new(role_state),
         }
     }
@@ -80,6 +83,10 @@ impl LocalSet {
     #[inline]
     pub(crate) fn check(&self) -> Result<Epoch> {
         self.lease.check().ok_or_else(|| self.lease.refusal())
+    }
+
+    pub(crate) fn participants(&self) -> &Arc<Participants> {
+        &self.participants
     }
 
     pub(crate) fn lease(&self) -> &Arc<Lease> {

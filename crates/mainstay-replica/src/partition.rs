@@ -15,6 +15,7 @@ use crate::committer::Commit;
 use crate::lease::EpochLease;
 use crate::local::LocalSet;
 use crate::object_put::{ObjectPuts, object_put_bytes};
+use crate::quiescence::Quiescence;
 use crate::replica::Replica;
 use crate::role_state::RoleState;
 
@@ -430,6 +431,14 @@ impl Partition {
             Backing::Local(local) => local.lease(),
         };
         EpochLease::new(lease.clone(), epoch)
+    }
+
+    /// Takes part in the hand-overs of its role: whoever has work on the partition lets it end before the role moves.
+    pub fn quiescence(&self) -> Quiescence {
+        match &self.backing {
+            Backing::Replicated(replica) => replica.inner.participants.join(),
+            Backing::Local(local) => local.participants().join(),
+        }
     }
 
     /// The role and epoch at this moment.

@@ -59,6 +59,8 @@ pub(crate) struct RoleTracker {
     role_state: watch::Sender<RoleState>,
     /// The last epoch in which this replica must not be primary (any more): it has handed it over.
     stepped_back: AtomicU64,
+    /// The node that the role was handed to in that epoch, where callers are sent until the primary is known.
+    successor: Mutex<Option<NodeId>>,
     /// What openraft has panicked with, if it has.
     panic: OnceLock<String>,
     nudge: Notify,
@@ -86,6 +88,7 @@ impl RoleTracker {
             progress,
             role_state: watch::Sender::new(RoleState::unknown()),
             stepped_back: AtomicU64::new(0),
+            successor: Mutex::default(),
             panic: OnceLock::new(),
             nudge: Notify::new(),
             turn: Mutex::new(()),
@@ -112,7 +115,8 @@ impl RoleTracker {
 
     /// Steps back for good in an epoch, before leadership is handed to another replica: who is asked to take over may do
     /// so at any time, however late it hears of it and whatever lease there is.
-    pub(crate) fn step_back(&self, epoch: Epoch) {
+    pub(crate) fn step_back(&self, epoch: Epoch, successor: NodeId) {
+        *self.successor.lock() = Some(successor);
         self.stepped_back.fetch_max(epoch.0, Ordering::SeqCst);
         self.update();
         self.nudge.notify_one();
@@ -145,6 +149,7 @@ impl RoleTracker {
     /// Gives the role up because the replica has stopped: from now on nothing is served.
     pub(crate) fn retire(&self) {
         self.stepped_back.store(u64::MAX, Ordering::SeqCst);
+        *self.successor.lock() = None;
         let why = self.failure().unwrap_or_else(|| "it was shut down".to_owned());
         let _turn = self.turn.lock();
         self.publish(RoleState { role: Role::Secondary, primary: None, ..self.role_state() });
@@ -213,7 +218,7 @@ impl RoleTracker {
                 let primary = next.primary.filter(|_| is.is_none());
                 self.role_state.send_replace(RoleState { role: Role::Secondary, primary, ..next });
             }
-            self.committer.close(next.primary);
+            self.committer.close(self.hint(&next));
             if let Some(epoch) = is {
                 // Before anybody hears of the role: who does may commit.
                 self.committer.open(epoch);
@@ -226,10 +231,17 @@ impl RoleTracker {
                 false => tracing::info!(%set, replica, epoch, ?role, "role changed"),
             }
         }
-        self.committer.point_to(next.primary);
-        self.lease.point_to(next.primary.filter(|_| next.role != Role::Primary));
+        let hint = self.hint(&next);
+        self.committer.point_to(hint);
+        self.lease.point_to(hint.filter(|_| next.role != Role::Primary));
         // Those who watch are woken for a change alone.
         self.role_state.send_if_modified(|role_state| std::mem::replace(role_state, next) != next);
+    }
+
+    /// Where callers are sent: to the primary, or to where the role is about to be.
+    fn hint(&self, next: &RoleState) -> Option<NodeId> {
+        let is_handed_over = next.epoch.0 <= self.stepped_back.load(Ordering::SeqCst);
+        next.primary.or_else(|| self.successor.lock().filter(|_| is_handed_over))
     }
 
     /// Keeps the standing up to date until the task is stopped.

@@ -378,6 +378,15 @@ impl<T: Actor> ActorTable<T> {
         idle
     }
 
+    /// Lets the turns under way end, with those that wait in line and with their commits. New calls are sent back to the slot,
+    /// except those that these turns make themselves.
+    pub(crate) async fn quiesce(&self) {
+        let busy: Vec<_> = self.cells().into_iter().filter(|cell| cell.keep_out()).collect();
+        for cell in busy {
+            cell.quiesced().await;
+        }
+    }
+
     /// Ends in order: nobody is admitted any more, whoever waits is sent away, and every actor is deactivated when its turn
     /// has ended.
     pub(crate) async fn close(&self) {
