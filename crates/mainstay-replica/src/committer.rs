@@ -50,6 +50,8 @@ struct Shared {
     /// The epoch in which this replica is primary, if it is.
     open: Option<Epoch>,
     hint: Option<NodeId>,
+    /// Nothing is proposed, because the role is about to be handed over.
+    is_held: bool,
     /// Why the replica does not run any more.
     stopped: Option<String>,
     waiting: Queue,
@@ -237,6 +239,20 @@ impl Committer {
         shared.open = Some(epoch);
     }
 
+    /// Proposes nothing from now on. What comes waits.
+    pub(crate) fn hold(&self) {
+        self.shared.lock().is_held = true;
+    }
+
+    /// Proposes what has waited, and what comes.
+    pub(crate) fn go_on(&self) {
+        let mut shared = self.shared.lock();
+        shared.is_held = false;
+        shared.is_called = true;
+        drop(shared);
+        self.wake.notify_one();
+    }
+
     /// Where callers are sent while this replica is not primary.
     pub(crate) fn point_to(&self, primary: Option<NodeId>) {
         self.shared.lock().hint = primary;
@@ -326,7 +342,7 @@ impl Committer {
         let shared = &mut *guard;
         shared.is_called = false;
         let epoch = shared.open?;
-        if !shared.is_worth_a_flight(&self.options) {
+        if shared.is_held || !shared.is_worth_a_flight(&self.options) {
             return None;
         }
         let share = shared.share().min(shared.waiting.len());

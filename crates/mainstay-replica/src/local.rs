@@ -11,8 +11,10 @@ use crate::changes::too_old;
 use crate::claim::Claims;
 use crate::committer::{not_primary, stopped, too_large};
 use crate::history::{History, Kept};
+use crate::lease::Lease;
 use crate::notify_wait::NotifyWait;
 use crate::object_put::{ObjectPut, ObjectPuts, object_put_bytes};
+use crate::quiescence::Participants;
 use crate::role_state::{Role, RoleState};
 
 /// There is one primary for as long as the node lives, and so one epoch.
@@ -32,6 +34,8 @@ pub(crate) struct LocalSet {
     /// Wakes those who follow.
     wake: Arc<Notify>,
     stopped: AtomicBool,
+    lease: Arc<Lease>,
+    participants: Arc<Participants>,
     role_state: watch::Sender<RoleState>,
 }
 
@@ -50,6 +54,8 @@ impl LocalSet {
             followed: AtomicBool::new(false),
             wake: Arc::default(),
             stopped: AtomicBool::new(false),
+            lease: Arc::new(Lease::unlimited(id, EPOCH)),
+            participants: Arc::default(),
             role_state: watch::Sender::new(role_state),
         }
     }
@@ -76,7 +82,15 @@ impl LocalSet {
     /// `NotPrimary` after the set has stopped.
     #[inline]
     pub(crate) fn check(&self) -> Result<Epoch> {
-        if self.stopped.load(Ordering::Acquire) { Err(not_primary(self.id, None)) } else { Ok(EPOCH) }
+        self.lease.check().ok_or_else(|| self.lease.refusal())
+    }
+
+    pub(crate) fn participants(&self) -> &Arc<Participants> {
+        &self.participants
+    }
+
+    pub(crate) fn lease(&self) -> &Arc<Lease> {
+        &self.lease
     }
 
     /// How many commits there were.
@@ -246,6 +260,7 @@ impl LocalSet {
     /// Ends the role, commits and those who follow: the node stops.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
+        self.lease.end();
         self.role_state.send_replace(RoleState { role: Role::Secondary, primary: None, ..self.role_state() });
         self.wake.notify_waiters();
     }

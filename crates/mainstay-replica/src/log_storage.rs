@@ -7,9 +7,10 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 use mainstay_core::{Error, ErrorKind, RESTORE, Result, SetId, time};
 use mainstay_store::log::{Done, GroupId, LogBatch, NodeLog, Refused};
 use openraft::storage::{IOFlushed, LogState, RaftLogStorage};
-use openraft::{OptionalSend, RaftLogReader};
+use openraft::{EntryPayload, OptionalSend, RaftLogReader};
 
 use crate::formats::{COMPACTION_MARK, HARD_STATE};
+use crate::lease::Lease;
 use crate::raft::{Entry, LogId, Types, Vote};
 use crate::wire::{self, Reader};
 
@@ -45,11 +46,18 @@ const OVERLOAD_PAUSE: time::Duration = time::Duration::from_millis(1);
 pub(crate) struct LogStorage {
     log: Arc<dyn NodeLog>,
     group: GroupId,
+    /// The lease of the replica with this id, which depends on the members that the log names.
+    lease: Option<(u64, Arc<Lease>)>,
 }
 
 impl LogStorage {
     pub(crate) fn new(log: Arc<dyn NodeLog>, group: GroupId) -> Self {
-        Self { log, group }
+        Self { log, group, lease: None }
+    }
+
+    /// The same, which tells the lease of a replica of new members before they are logged.
+    pub(crate) fn with_lease(self, replica: u64, lease: Arc<Lease>) -> Self {
+        Self { lease: Some((replica, lease)), ..self }
     }
 
     /// The part of the only replica that a log has of a set.
@@ -388,6 +396,9 @@ impl RaftLogStorage<Types> for LogStorage {
         let mut piece: Vec<Bytes> = Vec::new();
         let (mut first, mut bytes) = (0, 0);
         for entry in entries {
+            if let (EntryPayload::Membership(membership), Some((me, lease))) = (&entry.payload, &self.lease) {
+                lease.members_change(entry.log_id.index, membership, *me);
+            }
             let record = wire::encode_entry(&entry);
             if !piece.is_empty() && bytes + record.len() > BATCH_BYTES_MAX {
                 // What openraft appends at once may be more than a batch of the log takes. Batches become durable in order:
@@ -411,8 +422,11 @@ impl RaftLogStorage<Types> for LogStorage {
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> Result<(), io::Error> {
-        let mut batch = LogBatch::new();
-        batch.truncate(self.group, last.map_or(0, |id| id.index + 1));
+        let (mut batch, next) = (LogBatch::new(), last.map_or(0, |id| id.index + 1));
+        batch.truncate(self.group, next);
+        if let Some((_, lease)) = &self.lease {
+            lease.log_cut(next);
+        }
         // A snapshot that takes the place of what is cut off is durable without the log: what was cut must not come back
         // behind it.
         self.submit_durably(batch).await

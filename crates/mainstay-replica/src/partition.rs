@@ -12,8 +12,10 @@ use crate::changes::Changes;
 use crate::claim::Claim;
 use crate::command::{BATCHES_PER_COMMIT_MAX, last_sequence_number};
 use crate::committer::Commit;
+use crate::lease::EpochLease;
 use crate::local::LocalSet;
 use crate::object_put::{ObjectPuts, object_put_bytes};
+use crate::quiescence::Quiescence;
 use crate::replica::Replica;
 use crate::role_state::RoleState;
 
@@ -325,8 +327,10 @@ impl Partition {
     /// # Errors
     /// `NotPrimary` without role or lease.
     pub fn read(&self) -> Result<Snapshot> {
+        // The lease is looked at afterwards: before, it could end while the state is looked at.
+        let state = self.store().snapshot()?;
         let epoch = self.check()?;
-        self.snapshot_in(epoch)
+        Ok(self.snapshot_of(state, epoch))
     }
 
     /// The value of a key as of now; like [`read`](Partition::read) for a single key.
@@ -334,8 +338,9 @@ impl Partition {
     /// # Errors
     /// `NotPrimary` without role or lease.
     pub fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let value = with_full_key(self.id, key, |full| self.store().get(full))?;
         self.check()?;
-        with_full_key(self.id, key, |full| self.store().get(full))
+        Ok(value)
     }
 
     /// Like [`get`](Partition::get), with the [object](Batch::put_object) if the value was written as one and is kept so.
@@ -345,8 +350,9 @@ impl Partition {
     pub fn held(&self, key: &[u8]) -> Result<Option<Held>> {
         match &self.backing {
             Backing::Local(local) => {
+                let held = with_full_key(self.id, key, |full| local.store().held(full));
                 local.check()?;
-                Ok(with_full_key(self.id, key, |full| local.store().held(full)))
+                Ok(held)
             }
             Backing::Replicated(_) => Ok(self.get(key)?.map(Held::Bytes)),
         }
@@ -366,7 +372,7 @@ impl Partition {
     /// # Errors
     /// `Corrupt` or `Fatal` if the store cannot be read.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        self.snapshot_in(self.role_state().epoch)
+        Ok(self.snapshot_of(self.store().snapshot()?, self.role_state().epoch))
     }
 
     /// Follows the commits after a number, on any replica, as they are applied there. With the number of a
@@ -417,6 +423,24 @@ impl Partition {
         }
     }
 
+    /// The right to answer in an epoch, for those who answer from memory: what an answer is made from is read first, and the
+    /// lease is checked afterwards.
+    pub fn lease(&self, epoch: Epoch) -> EpochLease {
+        let lease = match &self.backing {
+            Backing::Replicated(replica) => replica.inner.role_tracker.lease(),
+            Backing::Local(local) => local.lease(),
+        };
+        EpochLease::new(lease.clone(), epoch)
+    }
+
+    /// Takes part in the hand-overs of its role: whoever has work on the partition lets it end before the role moves.
+    pub fn quiescence(&self) -> Quiescence {
+        match &self.backing {
+            Backing::Replicated(replica) => replica.inner.participants.join(),
+            Backing::Local(local) => local.participants().join(),
+        }
+    }
+
     /// The role and epoch at this moment.
     pub fn role_state(&self) -> RoleState {
         match &self.backing {
@@ -440,12 +464,12 @@ impl Partition {
         }
     }
 
-    fn snapshot_in(&self, epoch: Epoch) -> Result<Snapshot> {
+    fn snapshot_of(&self, state: Arc<dyn StateSnapshot>, epoch: Epoch) -> Snapshot {
         let numbering = match &self.backing {
             Backing::Replicated(_) => last_sequence_number,
             Backing::Local(_) => SequenceNumber,
         };
-        Ok(Snapshot { partition: self.id, epoch, numbering, state: self.store().snapshot()? })
+        Snapshot { partition: self.id, epoch, numbering, state }
     }
 }
 

@@ -17,6 +17,7 @@ use crate::checkpoint_scheduler::CheckpointScheduler;
 use crate::claim::Claims;
 use crate::committer::{Commit, Committer, stopped};
 use crate::inline_executor::InlineExecutor;
+use crate::lease::Lease;
 use crate::log_storage::LogStorage;
 use crate::lost_voters::LostVoters;
 use crate::members::MemberChanges;
@@ -25,6 +26,7 @@ use crate::network::Network;
 use crate::options::ReplicaOptions;
 use crate::partition::Partition;
 use crate::progress::Progress;
+use crate::quiescence::Participants;
 use crate::quiet::quiet;
 use crate::raft::{Member, Raft, Types};
 use crate::receiver::Receiver;
@@ -40,9 +42,6 @@ pub(crate) const SNAPSHOT_CHUNK_TIMEOUT: time::Duration = time::Duration::from_s
 
 /// For how many election timeouts a replica that gives no answer is still waited for before the log is cut behind it.
 const SILENT_ELECTIONS_MAX: u32 = 2;
-
-/// How long a new primary may take to show up after the old one handed over.
-const HAND_OVER_TIMEOUT: time::Duration = time::Duration::from_secs(5);
 
 /// How long openraft may take to hear of a checkpoint, and how often it is told.
 const ANNOUNCEMENT_TIMEOUT: time::Duration = time::Duration::from_secs(1);
@@ -96,6 +95,7 @@ pub(crate) struct Inner {
     pub(crate) scope: task::Scope,
     pub(crate) member_changes: MemberChanges,
     pub(crate) claims: Arc<Claims>,
+    pub(crate) participants: Arc<Participants>,
     /// Held while a checkpoint is made: openraft hears of one at a time.
     checkpointing: tokio::sync::Mutex<()>,
 }
@@ -177,6 +177,8 @@ impl Replica {
         scope: task::Scope,
     ) -> Result<Self> {
         let options = ReplicaOptions { checkpoint: options.checkpoint.staggered(identity.set), ..options };
+        let lease = Arc::new(Lease::new(identity.set, identity.data_loss));
+        let log_storage = log_storage.with_lease(identity.replica.0, lease.clone());
         log_storage.check()?;
         log_storage.check_joins(store.mark().index, &format!("the state of set {}", identity.set))?;
         let fresh = log_storage.is_pristine();
@@ -223,8 +225,8 @@ impl Replica {
                 committer.answer();
             }
         });
-        let role_tracker = RoleTracker::new(&identity, &raft, &options.timing, committer.clone(), progress.clone());
-        let role_tracker = Arc::new(role_tracker);
+        let (timing, applied) = (&options.timing, progress.clone());
+        let role_tracker = Arc::new(RoleTracker::new(&identity, &raft, timing, committer.clone(), applied, lease));
         let receiver = Receiver::new(
             identity,
             raft.clone(),
@@ -255,6 +257,7 @@ impl Replica {
             scope,
             member_changes: MemberChanges::default(),
             claims: Arc::default(),
+            participants: Arc::default(),
             checkpointing: tokio::sync::Mutex::default(),
         };
         let replica = Self { inner: Arc::new(inner) };
@@ -314,41 +317,6 @@ impl Replica {
             .map_err(|e| Error::fatal(format!("cannot found set {}", self.inner.identity.set)).with_source(e))?;
         self.inner.raft.runtime_config().elect(true);
         Ok(())
-    }
-
-    /// Hands the role of primary to another voter and waits until this one has heard that another is primary.
-    ///
-    /// # Errors
-    /// `NotPrimary` elsewhere than on the primary, `NotFound` for a replica that does not vote, `Timeout` if no
-    /// other was primary soon after (the set elects one by itself then; it may be this one).
-    pub async fn hand_over(&self, to: ReplicaId) -> Result<()> {
-        let set = self.inner.identity.set;
-        let epoch = self.inner.role_tracker.check()?;
-        if !self.status().voters.contains_key(&to) {
-            return Err(Error::new(ErrorKind::NotFound, format!("replica {to} is not a voter of set {set}")));
-        }
-        if to == self.inner.identity.replica {
-            return Ok(());
-        }
-        // In a task of its own: once this replica has stepped back, openraft must hear of it even if the caller goes away,
-        // because only then the others elect a primary should `to` not take over.
-        let this = self.clone();
-        let told = self.inner.scope.spawn(async move {
-            this.inner.role_tracker.step_back(epoch);
-            this.inner.raft.trigger().transfer_leader(to.0).await.map_err(|e| this.stopped().with_source(e))
-        });
-        told.await.unwrap_or_else(|_| Err(self.stopped()))?;
-        let mut watch = self.watch();
-        let me = self.inner.identity.node;
-        let moved =
-            watch.wait_for(|role_state| role_state.epoch > epoch && role_state.primary.is_some_and(|node| node != me));
-        match time::timeout(HAND_OVER_TIMEOUT, moved).await {
-            Ok(_) => Ok(()),
-            Err(_) => Err(Error::new(
-                ErrorKind::Timeout,
-                format!("replica {to} did not take over set {set} in time; the set elects a primary by itself"),
-            )),
-        }
     }
 
     /// Tells the replica from which nodes requests are to be expected, beside those of the members that it knows: the nodes of the

@@ -1,3 +1,4 @@
+use std::pin::pin;
 use std::sync::Arc;
 
 use mainstay_core::time;
@@ -10,7 +11,7 @@ use crate::actor::memory_budget::MemoryBudget;
 use crate::actor::settings::ActorSettings;
 use crate::observe::counters::ActorCounters;
 use crate::router::Services;
-use crate::service::activation::{OpenFn, PartitionContext};
+use crate::service::activation::{Activation, OpenFn, PartitionContext};
 use crate::slot::{Slot, SlotState};
 
 /// One partition of a service on this node, with the dependencies of its objects.
@@ -76,20 +77,39 @@ pub(crate) async fn follow_role(
         match opened {
             Ok(activation) => {
                 backoff.reset();
+                let quiescence = served.partition.quiescence();
                 served.slot.put(SlotState::Open(activation.opened()));
                 let begun = time::now();
-                let has_ended = tokio::select! {
-                    () = left(&mut role_state, now.epoch) => false,
-                    () = activation.ended() => true,
-                    _ = served.stop.wait_for(|stop| *stop) => false,
+                let end = tokio::select! {
+                    () = left(&mut role_state, now.epoch) => End::RoleLost,
+                    () = activation.ended() => End::StateClosed,
+                    _ = served.stop.wait_for(|stop| *stop) => End::Stopped,
+                    () = quiescence.requested() => End::HandOver,
                 };
-                served.slot.put(if *served.stop.borrow() { SlotState::Stopped } else { SlotState::NoPrimary });
-                activation.close().await;
+                if end == End::HandOver {
+                    served.slot.put(SlotState::HandingOver(activation.opened()));
+                    tokio::select! {
+                        () = activation.quiesce() => {}
+                        // The calls had their time.
+                        () = left(&mut role_state, now.epoch) => {}
+                        _ = served.stop.wait_for(|stop| *stop) => {}
+                    }
+                }
+                served.close(activation, &mut role_state).await;
+                if end == End::HandOver {
+                    quiescence.done();
+                    tokio::select! {
+                        () = left(&mut role_state, now.epoch) => {}
+                        // The role stays, and all is opened again.
+                        () = quiescence.resumed() => {}
+                        _ = served.stop.wait_for(|stop| *stop) => {}
+                    }
+                }
                 if begun.elapsed() >= Backoff::default().max {
                     // The activation lasted, and so the next end is a new failure rather than the same one.
                     reopening.reset();
                 }
-                if has_ended {
+                if end == End::StateClosed {
                     tokio::select! {
                         () = time::sleep(reopening.pause()) => {}
                         () = left(&mut role_state, now.epoch) => {}
@@ -107,6 +127,41 @@ pub(crate) async fn follow_role(
                     () = left(&mut role_state, now.epoch) => {}
                     _ = served.stop.wait_for(|stop| *stop) => {}
                 }
+            }
+        }
+    }
+}
+
+/// Why an activation ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// Another node is primary, or may be.
+    RoleLost,
+    /// The state has closed itself.
+    StateClosed,
+    /// The node stops.
+    Stopped,
+    /// The role is about to be handed over.
+    HandOver,
+}
+
+impl ServedPartition {
+    /// Closes the objects, which may take a grace period. Calls do not wait for that: as soon as the primary is known they are sent
+    /// there.
+    async fn close(&self, activation: Box<dyn Activation>, role_state: &mut watch::Receiver<RoleState>) {
+        let mut closing = pin!(activation.close());
+        loop {
+            self.slot.put(match *self.stop.borrow() {
+                true => SlotState::Stopped,
+                false => unserved_state(&role_state.borrow_and_update(), self.node),
+            });
+            tokio::select! {
+                biased;
+                () = &mut closing => return,
+                changed = role_state.changed() => if changed.is_err() {
+                    // The replica is gone: nothing changes any more.
+                    return closing.await;
+                },
             }
         }
     }

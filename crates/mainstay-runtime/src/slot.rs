@@ -1,17 +1,19 @@
 use std::any::{Any, TypeId};
 use std::fmt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use mainstay_core::task::Scope;
 use mainstay_core::time;
 use mainstay_core::{ActorId, Error, ErrorKind, NodeId, Result};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::actor::actor_table::AnyActorTable;
 use crate::actor::event::audience::Audience;
 use crate::actor::route_cache::CachedRoute;
 use crate::call::arrival::Deadline;
+use crate::call::current;
 use crate::router::Address;
 
 /// The bound on calls at a partition: those that run, for a service, and those that wait until the partition is open, for any
@@ -44,6 +46,8 @@ pub(crate) enum SlotState {
     Failed { kind: ErrorKind, why: Arc<str> },
     /// Calls are admitted.
     Open(Arc<OpenPartition>),
+    /// The role is about to be handed over: the calls under way end, with what they call themselves, and others wait.
+    HandingOver(Arc<OpenPartition>),
     /// The node has stopped. This state is final.
     Stopped,
 }
@@ -53,6 +57,29 @@ pub(crate) struct OpenPartition {
     pub(crate) objects: PartitionObjects,
     /// The task scope of its calls.
     pub(crate) scope: Scope,
+    /// How many calls have been admitted and have not ended. Those of actors are counted until they have reached the actor.
+    running: AtomicUsize,
+    /// Told when the last of them has ended.
+    ended: Notify,
+}
+
+impl OpenPartition {
+    pub(crate) fn new(objects: PartitionObjects, scope: Scope) -> Self {
+        Self { objects, scope, running: AtomicUsize::new(0), ended: Notify::new() }
+    }
+
+    /// Waits until no call is under way. None may be admitted any more, or it may never return.
+    pub(crate) async fn all_ended(&self) {
+        loop {
+            // Listens before it looks, so that the last one cannot end in between.
+            let mut ended = pin!(self.ended.notified());
+            ended.as_mut().enable();
+            if self.running.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            ended.await;
+        }
+    }
 }
 
 /// The objects of an open partition.
@@ -71,6 +98,7 @@ impl fmt::Debug for Slot {
             SlotState::Opening => "opening",
             SlotState::Failed { .. } => "failed",
             SlotState::Open(_) => "open",
+            SlotState::HandingOver(_) => "handing over",
             SlotState::Stopped => "stopped",
         };
         write!(f, "Slot({}, {state}, {} calls)", self.address, self.calls.load(Ordering::Relaxed))
@@ -107,7 +135,7 @@ impl Slot {
     /// The number of actors in memory in this partition.
     pub(crate) fn active_actors(&self) -> u64 {
         match &*self.state.borrow() {
-            SlotState::Open(opened) => match &opened.objects {
+            SlotState::Open(opened) | SlotState::HandingOver(opened) => match &opened.objects {
                 PartitionObjects::Actors(actors) => actors.active(),
                 PartitionObjects::Service(_) => 0,
             },
@@ -144,11 +172,11 @@ impl Slot {
                 },
             },
         };
-        Ok(AdmittedCall { opened, _count: count })
+        Ok(AdmittedCall { running: opened, _count: count })
     }
 
     /// Waits until calls are admitted or refused for good.
-    pub(crate) async fn wait(&self) -> Result<Arc<OpenPartition>> {
+    pub(crate) async fn wait(&self) -> Result<RunningCall> {
         let mut state = self.state.subscribe();
         loop {
             if let Some(settled) = self.settled(&state.borrow_and_update()) {
@@ -161,10 +189,13 @@ impl Slot {
     }
 
     /// The result that a call gets in this state; `None` if the call has to wait.
-    fn settled(&self, state: &SlotState) -> Option<Result<Arc<OpenPartition>>> {
+    fn settled(&self, state: &SlotState) -> Option<Result<RunningCall>> {
         match state {
-            SlotState::Open(opened) => Some(Ok(opened.clone())),
-            SlotState::NoPrimary | SlotState::Opening => None,
+            // Counted while the state cannot change: whoever changes it and then looks sees the call.
+            SlotState::Open(opened) => Some(Ok(RunningCall::new(opened))),
+            // A call that is made in a turn is part of what is under way.
+            SlotState::HandingOver(opened) if current::is_in_turn() => Some(Ok(RunningCall::new(opened))),
+            SlotState::NoPrimary | SlotState::Opening | SlotState::HandingOver(_) => None,
             SlotState::PrimaryElsewhere(node) => Some(Err(Error::new(
                 ErrorKind::NotPrimary { hint: Some(*node) },
                 format!("{} is not on this node: its primary is on node {node}, call it there", self.address),
@@ -197,6 +228,7 @@ impl Slot {
     fn late(&self, method: &str) -> Error {
         let (kind, why) = match &*self.state.borrow() {
             SlotState::NoPrimary => (ErrorKind::NotPrimary { hint: None }, "no node is known to be its primary"),
+            SlotState::HandingOver(_) => (ErrorKind::Timeout, "the partition is being handed over to another node"),
             _ => (ErrorKind::Timeout, "the partition is still being opened"),
         };
         Error::new(kind, format!("`{method}` of {} was not begun within the time limit: {why}; retry", self.address))
@@ -206,14 +238,34 @@ impl Slot {
 /// The permit of an admitted call. It keeps the partition's objects alive and is counted against the slot's bound until it is
 /// dropped.
 pub(crate) struct AdmittedCall {
-    opened: Arc<OpenPartition>,
+    running: RunningCall,
     _count: CallCount,
+}
+
+/// A call that was admitted to an open partition, counted until it ends.
+pub(crate) struct RunningCall {
+    opened: Arc<OpenPartition>,
+}
+
+impl RunningCall {
+    fn new(opened: &Arc<OpenPartition>) -> Self {
+        opened.running.fetch_add(1, Ordering::SeqCst);
+        Self { opened: opened.clone() }
+    }
+}
+
+impl Drop for RunningCall {
+    fn drop(&mut self) {
+        if self.opened.running.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.opened.ended.notify_waiters();
+        }
+    }
 }
 
 impl AdmittedCall {
     /// The object of a service behind an interface.
     pub(crate) fn object<O: ?Sized + Send + Sync + 'static>(&self) -> Option<Arc<O>> {
-        let PartitionObjects::Service(interfaces) = &self.opened.objects else { return None };
+        let PartitionObjects::Service(interfaces) = &self.running.opened.objects else { return None };
         let (_, object) = interfaces.iter().find(|(interface, _)| *interface == TypeId::of::<O>())?;
         object.downcast_ref::<Arc<O>>().cloned()
     }
@@ -225,7 +277,7 @@ impl AdmittedCall {
 
     /// The actors of the partition.
     pub(crate) fn actors(&self) -> Result<Arc<dyn AnyActorTable>> {
-        match &self.opened.objects {
+        match &self.running.opened.objects {
             PartitionObjects::Actors(actors) => Ok(actors.clone()),
             PartitionObjects::Service(_) => {
                 Err(Error::invalid("this is a service, and has no actors: call it by `service`"))
@@ -235,7 +287,7 @@ impl AdmittedCall {
 
     /// The task scope in which the call runs.
     pub(crate) fn scope(&self) -> &Scope {
-        &self.opened.scope
+        &self.running.opened.scope
     }
 }
 

@@ -9,7 +9,7 @@ use crate::lock::TransactionId;
 /// call, which wants what the transaction has locked. The locks do not know of that; whoever runs the calls does.
 ///
 /// To be correct:
-/// - Both are called by the code that uses the transaction, on its stack. They must not wait, nor use the partition.
+/// - All are called by the code that uses the transaction, on its stack. They must not wait, nor use the partition.
 /// - What waits for itself is refused, and nothing else.
 pub trait CallGraph: fmt::Debug + Send + Sync {
     /// A transaction begins here.
@@ -21,4 +21,7 @@ pub trait CallGraph: fmt::Debug + Send + Sync {
     /// # Errors
     /// `Conflict` if one of those waits, by the calls in which they are used, for this one: then it does not wait.
     fn waits(&self, blockers: &[TransactionId], resource: &str) -> Result<Option<Box<dyn Any + Send>>>;
+
+    /// A transaction that is used here has committed changes, or may have: the call that it is part of has changed something.
+    fn committed(&self) {}
 }

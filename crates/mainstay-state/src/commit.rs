@@ -51,6 +51,7 @@ impl OnItsWay {
 impl Drop for Committing {
     fn drop(&mut self) {
         if let Some(mut commit) = self.on_its_way.take() {
+            commit.transaction.tell_calls();
             let home = commit.transaction.shared().home.clone();
             home.spawn(async move { drop(std::future::poll_fn(|cx| commit.poll(cx)).await) });
         }

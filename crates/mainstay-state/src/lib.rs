@@ -52,7 +52,7 @@ pub use dictionary::{Change, Changed, Dictionary, Entries, Keys, Range, Watch};
 pub use gates::Gates;
 pub use lock::{Deadlock, LockHolder, LockMode, LockTimeout, LockWait, TransactionId, WaitsFor};
 /// What a [`StateManager`] is opened on, and follows; here for those who see state and no replicas.
-pub use mainstay_replica::{Partition, Role, RoleState};
+pub use mainstay_replica::{EpochLease, Partition, Quiescence, Role, RoleState};
 pub use manager::{Closing, StateManager};
 pub use options::{LOCK_TIMEOUT, RetryOptions, StateOptions, TRANSACTION_BYTES_MAX, VALUE_BYTES_MAX};
 pub use queue::{Items, Queue, QueueChange, QueueChanged, QueueWatch};

@@ -261,14 +261,16 @@ impl Shared {
 
     /// The state as of now.
     pub(crate) fn read(&self) -> Result<Snapshot> {
+        let snapshot = self.partition.read()?;
         self.check()?;
-        self.partition.read()
+        Ok(snapshot)
     }
 
     /// What is committed under a key.
     pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let value = self.partition.get(key)?;
         self.check()?;
-        self.partition.get(key)
+        Ok(value)
     }
 
     /// Whether this will never be used again.

@@ -231,7 +231,17 @@ impl Transaction {
             // Before others get the locks: what they would find in memory may not be what is committed.
             self.shared().session.end();
         }
+        if !self.writes.is_empty() && may_have_committed(outcome) {
+            self.tell_calls();
+        }
         self.conclude(outcome.is_ok());
+    }
+
+    /// Tells the call that this is part of that it has changed something, or may have.
+    pub(crate) fn tell_calls(&self) {
+        if let Some(calls) = self.shared().locks.calls() {
+            calls.committed();
+        }
     }
 
     /// Ends the transaction with what became of its changes.
@@ -373,7 +383,13 @@ impl Transaction {
             return Ok(AtHand::Decoded(written.cloned()));
         }
         let shared = &**self.shared();
+        let found = Self::find(shared, key)?;
+        // After the look: what is in memory is the newest if this is the primary afterwards.
         shared.check()?;
+        Ok(found)
+    }
+
+    fn find(shared: &Shared, key: &Key) -> Result<AtHand> {
         if shared.is_local {
             // Where the state is in memory anyway, looking there first is one look instead of two.
             match shared.partition.held(key)? {
@@ -405,8 +421,9 @@ impl Transaction {
             return Ok(written.cloned());
         }
         let shared = &**self.shared();
+        let held = shared.partition.held(key)?;
         shared.check()?;
-        match shared.partition.held(key)? {
+        match held {
             None => Ok(None),
             Some(Held::Bytes(raw)) => Entry::opaque(raw).map(Some),
             Some(Held::Object(object)) => Entry::of_object(object).map(Some),
@@ -449,6 +466,11 @@ impl Transaction {
     pub(crate) fn is_live(&self, entry: &Entry) -> bool {
         self.moment.is_live(entry)
     }
+}
+
+/// False if it is known that nothing was changed.
+fn may_have_committed(outcome: &Result<SequenceNumber>) -> bool {
+    outcome.as_ref().map_or_else(|error| matches!(error.kind(), ErrorKind::OutcomeUnknown | ErrorKind::Fatal), |_| true)
 }
 
 impl Drop for Transaction {

@@ -7,14 +7,16 @@
 
 use std::future::Future;
 
+mod boot;
 mod clock;
 mod coarse;
 mod suspended;
 mod wall;
 
+pub use boot::{BootTime, boot};
 pub use clock::{start_thread_wall, wall, wall_set};
 pub use coarse::{Coarse, coarse};
-pub use suspended::suspended;
+pub use suspended::{suspend_thread, suspended};
 pub use wall::WallTime;
 
 pub use std::time::Duration;

@@ -1,10 +1,22 @@
 //! How long the machine has slept.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 /// Less than this is what reading two clocks one after the other can make of it.
 const NOISE_MS: u64 = 50;
+
+thread_local! {
+    /// What the current thread's machine has slept beside what the system tells.
+    static SIMULATED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+}
+
+/// Lets the machine of the current thread sleep, as far as that thread can see: [`suspended`] grows by this, and
+/// [`now`](super::now) stands still. For a simulation, which runs in one thread.
+pub fn suspend_thread(duration: Duration) {
+    SIMULATED.set(SIMULATED.get().saturating_add(duration));
+}
 
 /// How long the machine has been suspended since it was started, as far as its system tells: time that [`now`](super::now) does
 /// not count, and that others have seen pass. It is to within some milliseconds, and never goes back.
@@ -18,10 +30,11 @@ const NOISE_MS: u64 = 50;
 pub fn suspended() -> Duration {
     static SEEN_MS: AtomicU64 = AtomicU64::new(0);
     let (measured, seen) = (measure_ms(), SEEN_MS.load(Ordering::Relaxed));
-    if measured < seen.saturating_add(NOISE_MS) {
-        return Duration::from_millis(seen);
-    }
-    Duration::from_millis(SEEN_MS.fetch_max(measured, Ordering::Relaxed).max(measured))
+    let slept = match measured < seen.saturating_add(NOISE_MS) {
+        true => seen,
+        false => SEEN_MS.fetch_max(measured, Ordering::Relaxed).max(measured),
+    };
+    Duration::from_millis(slept).saturating_add(SIMULATED.get())
 }
 
 /// The difference of the clocks that do and do not count it. The first is read between two readings of the other, which are to

@@ -55,7 +55,7 @@ impl<T: Actor> ActorActivation<T> {
         let clocks = ScopeGuard(Scope::new());
         Alarm::start(&table, &clocks.0);
         Sweeper::start(&table, &clocks.0);
-        let opened = Arc::new(OpenPartition { objects: PartitionObjects::Actors(table.clone()), scope });
+        let opened = Arc::new(OpenPartition::new(PartitionObjects::Actors(table.clone()), scope));
         Ok(Box::new(Self { table, opened, store, tasks, clocks }))
     }
 }
@@ -68,6 +68,16 @@ impl<T: Actor> Activation for ActorActivation<T> {
     fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let store = self.store.clone();
         Box::pin(async move { store.closed().await })
+    }
+
+    fn quiesce(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        // Nothing begins by itself any more. What is due stays in the store.
+        self.clocks.0.stop();
+        let (table, opened) = (self.table.clone(), self.opened.clone());
+        Box::pin(async move {
+            opened.all_ended().await;
+            table.quiesce().await;
+        })
     }
 
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {

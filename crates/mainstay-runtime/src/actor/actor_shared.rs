@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use mainstay_core::{ActorId, Result};
+use mainstay_state::EpochLease;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -144,6 +145,10 @@ impl HeldResource for ActorShared {
 
     fn remedy(&self) -> String {
         "let one of them answer later (`Deferred`) or make the call after the turn".to_owned()
+    }
+
+    fn lease(&self) -> Option<&EpochLease> {
+        self.partition.lease.as_ref()
     }
 
     fn capacity(&self) -> Option<usize> {

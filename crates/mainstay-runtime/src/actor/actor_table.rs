@@ -9,8 +9,8 @@ use foldhash::quality::FixedState;
 use hashbrown::HashMap;
 use mainstay_core::task::{Home, Scope};
 use mainstay_core::{ActorId, Epoch, Error, ErrorKind, Level, Result, SequenceNumber};
-use mainstay_state::CommitFaults;
 use mainstay_state::actor::{ActorStore, ActorWrites, Published};
+use mainstay_state::{CommitFaults, EpochLease};
 use parking_lot::RwLock;
 
 use crate::actor::Actor;
@@ -28,6 +28,7 @@ use crate::actor::presence::Active;
 use crate::actor::route_cache::CachedRoute;
 use crate::actor::settings::ActorSettings;
 use crate::call::arrival::Deadline;
+use crate::call::unproven::unproven;
 use crate::interfaces::Interfaces;
 use crate::observe::counters::ActorCounters;
 use crate::router::{Address, Services};
@@ -44,6 +45,8 @@ pub(crate) struct ActorPartition {
     pub(crate) address: Arc<Address>,
     pub(crate) level: Level,
     pub(crate) epoch: Epoch,
+    /// The lease without which nothing is answered that has no commit behind it; `None` without a node.
+    pub(crate) lease: Option<EpochLease>,
     /// How many bytes a commit may have.
     pub(crate) commit_bytes_max: usize,
     /// Where they are stored; `None` once the partition is closed here, because proxies remember actors for longer.
@@ -103,6 +106,7 @@ impl ActorPartition {
             address,
             level,
             epoch,
+            lease: Some(partition.lease(epoch)),
             commit_bytes_max,
             store,
             is_detached: false,
@@ -140,6 +144,7 @@ impl ActorPartition {
             address: Arc::new(address),
             level: Level::None,
             epoch: Epoch(1),
+            lease: None,
             commit_bytes_max: usize::MAX,
             store: ArcSwapOption::empty(),
             is_detached: true,
@@ -160,6 +165,24 @@ impl ActorPartition {
             is_remindable: true,
             bell: Bell::new(),
             expiry: Bell::new(),
+        }
+    }
+
+    /// True if this node is primary in the epoch of these actors at this moment.
+    #[inline]
+    pub(crate) fn holds_lease(&self) -> bool {
+        self.lease.as_ref().is_none_or(EpochLease::is_held)
+    }
+
+    /// Refuses an answer that has no commit behind it, unless this node has been primary until now.
+    ///
+    /// # Errors
+    /// `NotPrimary`; `OutcomeUnknown` for a turn that has done something that stays.
+    #[inline]
+    pub(crate) fn check_lease(&self, has_effects: bool) -> Result<()> {
+        match &self.lease {
+            None => Ok(()),
+            Some(lease) => lease.check().map_err(|refusal| unproven(refusal, has_effects)),
         }
     }
 
@@ -353,6 +376,15 @@ impl<T: Actor> ActorTable<T> {
             }
         });
         idle
+    }
+
+    /// Lets the turns under way end, with those that wait in line and with their commits. New calls are sent back to the slot,
+    /// except those that these turns make themselves.
+    pub(crate) async fn quiesce(&self) {
+        let busy: Vec<_> = self.cells().into_iter().filter(|cell| cell.keep_out()).collect();
+        for cell in busy {
+            cell.quiesced().await;
+        }
     }
 
     /// Ends in order: nobody is admitted any more, whoever waits is sent away, and every actor is deactivated when its turn

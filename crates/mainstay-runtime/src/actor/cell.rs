@@ -17,6 +17,7 @@ use parking_lot::Mutex;
 use self::actor_guard::Right;
 pub(crate) use self::actor_guard::{ActorGuard, CellRef};
 use self::fast_slot::Entered;
+use self::removal::{Removal, Removing};
 use crate::actor::Actor;
 use crate::actor::access::{Exclusive, Shared};
 use crate::actor::actor_shared::ActorShared;
@@ -26,9 +27,9 @@ use crate::actor::mailbox_item::{CallItem, MailboxItem, ReplyTo};
 use crate::actor::presence::{Inside, Object};
 use crate::actor::revival;
 use crate::actor::work;
-use crate::call::arrival::Call;
+use crate::call::arrival::{Call, Method, TurnSource};
 use crate::call::contract::MethodResult;
-use crate::call::object_host::{ExclusiveHost, ExclusiveMethod, ObjectHost, SharedMethod, Start};
+use crate::call::object_host::{ExclusiveHost, ExclusiveMethod, ObjectHost, Progress, SharedMethod, Start};
 use crate::call::turn::panic_text;
 use crate::observe::mailbox_wait::{CallLimit, refused};
 
@@ -70,6 +71,8 @@ struct Inner<T: Actor> {
     refusals_left: usize,
     /// True once nothing runs here any more.
     is_closed: bool,
+    /// True once calls are kept out that are not part of what is under way.
+    is_kept_out: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -102,6 +105,7 @@ impl<T: Actor> ActorCell<T> {
                 queue: VecDeque::new(),
                 refusals_left: 0,
                 is_closed: false,
+                is_kept_out: false,
             };
             Self {
                 shared,
@@ -137,7 +141,7 @@ impl<T: Actor> ActorCell<T> {
         M: ExclusiveMethod<T, R>,
     {
         let mut inner = self.enter();
-        if inner.is_closed {
+        if inner.keeps_out(&call) {
             return Err(Start::Gone(method, call));
         }
         let is_use = self.note_use(&call);
@@ -443,6 +447,29 @@ impl<T: Actor> ActorCell<T> {
         }
     }
 
+    /// Keeps new calls out, which look for the actor at the slot again, where they wait. True if there is something that has to
+    /// end: a turn, a call in line or a commit.
+    pub(crate) fn keep_out(&self) -> bool {
+        let mut inner = self.enter();
+        inner.is_kept_out = true;
+        inner.running != Running::Nobody || !inner.queue.is_empty() || !self.shared.gate.is_open()
+    }
+
+    /// Waits until the turns under way have ended, those in line have had theirs, and all of it is durable; then the actor is out
+    /// of memory.
+    pub(crate) async fn quiesced(self: Arc<Self>) {
+        static QUIESCE: Method = Method::own("deactivate", TurnSource::Call);
+        let call = Call::own(&QUIESCE, &self.shared);
+        match Removing::remove(&self, Removal::Deactivate, call) {
+            Start::Turn(Progress::Ready(turn) | Progress::Moving(turn)) => drop(turn.await),
+            // An error means that the partition was closed meanwhile.
+            Start::Queued(queued) => drop(queued.answer.await),
+            // Whatever is left is told when the partition is closed.
+            Start::Turn(Progress::Finished(_)) | Start::Refused(_) | Start::Gone(..) => {}
+        }
+        deactivation::settle(&self.shared).await;
+    }
+
     /// Closes the place for good: whoever waits is refused, and whoever comes looks elsewhere. Returns the actor if it is
     /// active and idle; if it is not idle, it leaves when its turn ends.
     pub(crate) fn close(self: &Arc<Self>, why: impl Fn() -> Error) -> Option<ActorGuard<'static, T>> {
@@ -471,6 +498,13 @@ pub(crate) fn drop_caught<O>(shared: &ActorShared, object: O) {
 }
 
 impl<T: Actor> Inner<T> {
+    /// True if a call has to look for the actor elsewhere.
+    #[inline]
+    fn keeps_out(&self, call: &Call) -> bool {
+        // What a turn calls is part of that turn, which is to end.
+        self.is_closed || (self.is_kept_out && call.current.chain.is_none())
+    }
+
     /// Takes the actor to oneself, if nobody has it.
     #[inline]
     fn take(&mut self, cell: &ActorCell<T>, is_use: bool) -> Option<Taken<T>> {
@@ -520,7 +554,7 @@ impl<T: Actor> ObjectHost for ActorCell<T> {
     {
         self.approach();
         let mut inner = self.enter();
-        if inner.is_closed {
+        if inner.keeps_out(&call) {
             return Start::Gone(method, call);
         }
         if R::ANSWERS_LATER

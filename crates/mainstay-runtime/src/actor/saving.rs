@@ -77,6 +77,9 @@ async fn commit(shared: &Arc<ActorShared>, writes: Option<Box<ActorWrites>>, sea
         gate::release(shared, outputs, || Err(error.clone()));
         return Err(error);
     }
+    if writes.is_some() || !outputs.is_empty() {
+        current::note_effects();
+    }
     match submit(shared, current::generation(), TurnEffects { writes, outputs }).await {
         Some(hold) => hold.opened().await,
         None => Ok(()),

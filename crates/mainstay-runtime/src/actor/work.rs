@@ -97,6 +97,7 @@ where
     match (polled, slot) {
         (Poll::Ready((mut object, Ok(Ok(outcome)))), Some(current))
             if outcome.is_success()
+                && guard.actor_shared().partition.holds_lease()
                 && is_quiet::<T>(guard.actor_shared(), &current, A::KIND)
                 && running.elapsed() < guard.actor_shared().partition.settings.slow_turn =>
         {

@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use mainstay_core::{ActorId, Error, ErrorKind};
+use mainstay_state::EpochLease;
 use parking_lot::{Mutex, MutexGuard};
 
 /// The bound on the depth of a chain. A longer chain is a mistake in the application: each of its turns holds an actor.
@@ -33,6 +34,11 @@ pub(crate) trait HeldResource: fmt::Display + Send + Sync {
 
     /// The remedy in the error text of a refused call.
     fn remedy(&self) -> String;
+
+    /// The lease without which its turns give no answer; `None` where no role is needed.
+    fn lease(&self) -> Option<&EpochLease> {
+        None
+    }
 
     /// The number of turns that can hold the resource at a time, if the end of any one of them admits a queued call; `None`
     /// if all holders have to end first.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use mainstay_core::time::Instant;
 use mainstay_core::{Error, Result};
-use mainstay_state::TransactionId;
 use mainstay_state::actor::ActorWrites;
+use mainstay_state::{EpochLease, TransactionId};
 
 use crate::actor::actor_shared::ActorShared;
 use crate::actor::gate::{Hold, Output};
@@ -54,6 +54,8 @@ pub(crate) struct Current {
     /// True if fields have handed over changes that are not submitted: if the turn fails, these fields are reloaded from
     /// the store.
     pub(crate) has_handed_over: bool,
+    /// True if the turn has done something that stays, whatever becomes of the rest: it has called others, or has committed.
+    pub(crate) has_effects: bool,
 }
 
 /// The access of a turn to its actor.
@@ -98,6 +100,7 @@ impl Current {
             generation: 0,
             kind: TurnKind::Exclusive,
             has_handed_over: false,
+            has_effects: false,
         })
     }
 
@@ -148,7 +151,8 @@ impl Current {
     pub(crate) fn end(mut self: Box<Self>) -> EndedTurn {
         let (writes, outputs, generation) = (self.writes.take(), std::mem::take(&mut self.outputs), self.generation);
         let (key, has_handed_over) = (self.key.take(), std::mem::take(&mut self.has_handed_over));
-        EndedTurn { shared: self.end_quietly(), writes, outputs, generation, key, has_handed_over }
+        let has_effects = self.has_effects;
+        EndedTurn { shared: self.end_quietly(), writes, outputs, generation, key, has_handed_over, has_effects }
     }
 
     /// Ends a turn that [is quiet](Current::is_quiet). Returns its actor.
@@ -172,6 +176,7 @@ impl Current {
         if self.key.is_some() {
             self.key = None;
         }
+        self.has_effects = false;
         let shared = self.shared.take();
         // An error means that the thread is ending, and the box is just dropped.
         let _ = SPARE.try_with(|spare| spare.set(Some(self)));
@@ -212,6 +217,7 @@ pub(crate) struct EndedTurn {
     pub(crate) generation: u64,
     pub(crate) key: Option<Arc<CallKey>>,
     pub(crate) has_handed_over: bool,
+    pub(crate) has_effects: bool,
 }
 
 impl Drop for Current {
@@ -252,6 +258,7 @@ pub(crate) fn is_in_turn() -> bool {
 pub(crate) fn outgoing() -> Result<Outgoing> {
     CURRENT.with_borrow_mut(|current| {
         let Some(current) = current else { return Ok(Outgoing::default()) };
+        current.has_effects = true;
         let link = current.as_link();
         if let Some(chain) = &link
             && chain.depth() > CHAIN_MAX
@@ -323,6 +330,26 @@ pub(crate) fn leave(output: impl FnOnce(Result<()>) + Send + 'static) {
 /// The actor of the current turn.
 pub(crate) fn shared() -> Option<Arc<ActorShared>> {
     CURRENT.with_borrow(|current| current.as_ref().and_then(|current| current.shared.clone()))
+}
+
+/// The lease without which the current turn gives no answer.
+pub(crate) fn lease() -> Option<EpochLease> {
+    CURRENT.with_borrow(|current| {
+        let current = current.as_ref()?;
+        match (&current.shared, &current.resource) {
+            (Some(shared), _) => shared.partition.lease.clone(),
+            (None, resource) => resource.as_ref()?.lease().cloned(),
+        }
+    })
+}
+
+/// Notes that the current turn has done something that stays, or may have.
+pub(crate) fn note_effects() {
+    CURRENT.with_borrow_mut(|current| {
+        if let Some(current) = current {
+            current.has_effects = true;
+        }
+    });
 }
 
 /// The generation of the state that the current turn sees.

@@ -1,11 +1,13 @@
 use std::fmt;
 
 use mainstay_core::Error;
+use mainstay_state::EpochLease;
 use tokio::sync::oneshot;
 
 use crate::actor::keep_alive::Owed;
-use crate::call::contract::{Contract, Reply as _};
+use crate::call::contract::{Contract, Reply};
 use crate::call::current;
+use crate::call::unproven::unproven;
 
 /// A reply that is given after the turn has ended. A method returns it in place of the value; the caller gets the value.
 /// Made by [`deferred`].
@@ -22,28 +24,33 @@ pub struct Deferred<T, E = Error> {
 
 /// The wait of a caller for a deferred reply.
 pub struct DeferredAnswer<R> {
-    receiver: oneshot::Receiver<R>,
+    receiver: oneshot::Receiver<Result<R, Error>>,
+    /// True if the turn that returned it has changed something.
+    pub(crate) has_effects: bool,
     /// Keeps the actor in memory while the caller waits.
     _owed: Option<Owed>,
 }
 
-impl<R> DeferredAnswer<R> {
+impl<R: Reply> DeferredAnswer<R> {
     /// The reply; `None` if the responder was dropped.
     pub(crate) async fn answer(mut self: Box<Self>) -> Option<R> {
-        (&mut self.receiver).await.ok()
+        let answered = (&mut self.receiver).await.ok()?;
+        Some(answered.unwrap_or_else(|error| R::failed(unproven(error, self.has_effects))))
     }
 }
 
 /// Gives a [`Deferred`] reply, once.
 pub struct Responder<T, E = Error> {
-    sender: oneshot::Sender<Result<T, E>>,
+    sender: oneshot::Sender<Result<Result<T, E>, Error>>,
+    /// The lease without which no reply leaves: it may be made from what was in memory.
+    lease: Option<EpochLease>,
 }
 
 /// A deferred reply, and its responder.
 pub fn deferred<T: Contract, E: Contract + From<Error>>() -> (Deferred<T, E>, Responder<T, E>) {
     let (sender, receiver) = oneshot::channel();
-    let later = DeferredAnswer { receiver, _owed: current::shared().map(Owed::new) };
-    (Deferred { later: Box::new(later) }, Responder { sender })
+    let later = DeferredAnswer { receiver, has_effects: false, _owed: current::shared().map(Owed::new) };
+    (Deferred { later: Box::new(later) }, Responder { sender, lease: current::lease() })
 }
 
 impl<T, E> Deferred<T, E> {
@@ -56,10 +63,11 @@ impl<T: Contract, E: Contract + From<Error>> Responder<T, E> {
     /// Gives the reply. In a turn, the reply is an output of the turn: it leaves once the turn is durable, and if the turn
     /// fails, the caller gets an error instead.
     pub fn respond(self, answer: Result<T, E>) {
-        let Self { sender } = self;
+        let Self { sender, lease } = self;
         current::leave(move |turn| {
+            let proven = turn.and_then(|()| lease.map_or(Ok(()), |lease| lease.check()));
             // An error means that the caller has given up.
-            let _ = sender.send(turn.map_or_else(Result::failed, |()| answer));
+            let _ = sender.send(proven.map(|()| answer));
         });
     }
 

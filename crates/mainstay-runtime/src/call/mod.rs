@@ -16,5 +16,6 @@ pub(crate) mod session;
 pub(crate) mod transactions;
 pub(crate) mod turn;
 pub(crate) mod turn_scope;
+pub(crate) mod unproven;
 pub(crate) mod wire_call;
 pub(crate) mod wire_method;

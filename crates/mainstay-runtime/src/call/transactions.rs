@@ -48,6 +48,10 @@ impl CallGraph for TransactionTurns {
         let standing = current::wait_for(lock)?;
         Ok(standing.map(|standing| Box::new(standing) as Box<dyn Any + Send>))
     }
+
+    fn committed(&self) {
+        current::note_effects();
+    }
 }
 
 /// A transaction of a turn.

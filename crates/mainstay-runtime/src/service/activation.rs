@@ -56,6 +56,9 @@ pub(crate) trait Activation: Send + Sync {
     /// reopened, even if this node stays primary in the same epoch.
     fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 
+    /// Lets the calls under way end, when the slot admits no others: the role is about to be handed over.
+    fn quiesce(&self) -> Pin<Box<dyn Future<Output = ()> + Send>>;
+
     /// Closes the objects. To be called after the slot was emptied, so that no call can reach them.
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>>;
 }
@@ -99,10 +102,10 @@ impl ServiceActivation {
                 "the primary of the partition changed while it was opened: retry",
             ));
         }
-        let served = Arc::new(ServiceHost::new(object));
+        let served = Arc::new(ServiceHost::new(object, partition.lease(epoch)));
         let run = T::RUNS.then(|| scope.spawn(keep_running(served.clone(), context)));
         let objects = PartitionObjects::Service(Interfaces::<ServiceHost<T>>::of_service().objects(&served));
-        let opened = Arc::new(OpenPartition { objects, scope });
+        let opened = Arc::new(OpenPartition::new(objects, scope));
         Ok(Box::new(Self { address, opened, run, cancellation, tasks, closing }))
     }
 }
@@ -115,6 +118,11 @@ impl Activation for ServiceActivation {
     fn ended(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let closing = self.closing.clone();
         Box::pin(async move { closing.closed().await })
+    }
+
+    fn quiesce(&self) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let opened = self.opened.clone();
+        Box::pin(async move { opened.all_ended().await })
     }
 
     fn close(self: Box<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {

@@ -2,19 +2,23 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Context;
 
+use mainstay_state::EpochLease;
 use parking_lot::Mutex;
 
 use crate::call::arrival::Call;
 use crate::call::chain::{HeldResource, Link, TurnIdentity};
 use crate::call::contract::MethodResult;
 use crate::call::current::Current;
-use crate::call::finished::Finished;
+use crate::call::finished::{Finished, MethodAnswer};
 use crate::call::object_host::{ObjectHost, Progress, SharedMethod, Start};
+use crate::call::unproven::unproven;
 use crate::service::definition::Service;
 
 /// The host of a service's object. Its calls run concurrently; the locks of the collections isolate them.
 pub struct ServiceHost<T> {
     object: T,
+    /// The lease without which no answer leaves: its methods may answer from memory.
+    lease: EpochLease,
 }
 
 /// A service holds no resource: its calls start at once, and so no call can wait for its turn.
@@ -25,6 +29,10 @@ impl<T: Service> HeldResource for ServiceHost<T> {
 
     fn remedy(&self) -> String {
         String::new()
+    }
+
+    fn lease(&self) -> Option<&EpochLease> {
+        Some(&self.lease)
     }
 
     fn capacity(&self) -> Option<usize> {
@@ -43,8 +51,8 @@ impl<T: Service> fmt::Display for ServiceHost<T> {
 }
 
 impl<T: Service> ServiceHost<T> {
-    pub(crate) fn new(object: T) -> Self {
-        Self { object }
+    pub(crate) fn new(object: T, lease: EpochLease) -> Self {
+        Self { object, lease }
     }
 
     pub(crate) fn object(&self) -> &T {
@@ -70,8 +78,16 @@ impl<T: Service> ObjectHost for ServiceHost<T> {
             let outcome =
                 std::future::poll_fn(|cx| Current::within(&mut current, || trace.within(|| running.as_mut().poll(cx))))
                     .await;
+            let has_effects = current.as_ref().is_some_and(|current| current.has_effects);
             current.map(Current::end_quietly);
-            Finished { answer: outcome.into_answer(), hold: None }
+            if let Err(refusal) = served.lease.check() {
+                return Finished::failed(unproven(refusal, has_effects));
+            }
+            let mut answer = outcome.into_answer();
+            if let MethodAnswer::Later(later) = &mut answer {
+                later.has_effects = has_effects;
+            }
+            Finished { answer, hold: None }
         })))
     }
 }

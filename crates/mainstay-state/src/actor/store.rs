@@ -599,14 +599,16 @@ impl ActorStore {
 
     /// The state as of now.
     pub(super) fn read(&self) -> Result<Snapshot> {
+        let snapshot = self.inner.partition.read()?;
         self.check()?;
-        self.inner.partition.read()
+        Ok(snapshot)
     }
 
     /// What is committed under a key.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
+        let value = self.inner.partition.get(key)?;
         self.check()?;
-        self.inner.partition.get(key)
+        Ok(value)
     }
 
     /// Whether this is still the primary, and was so without a break since this was opened.

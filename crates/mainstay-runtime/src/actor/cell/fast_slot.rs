@@ -41,7 +41,7 @@ impl<T: Actor> DerefMut for Entered<'_, T> {
 impl<T: Actor> Drop for Entered<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        let contended = !self.inner.queue.is_empty() || self.inner.is_closed;
+        let contended = !self.inner.queue.is_empty() || self.inner.is_closed || self.inner.is_kept_out;
         self.cell.contended.store(contended, Ordering::Relaxed);
     }
 }

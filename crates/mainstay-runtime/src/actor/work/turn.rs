@@ -196,11 +196,12 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         cx: &mut Context<'_>,
     ) -> Result<Finished<R::Reply>, Ending<R::Reply>> {
         self.watch.ended(self.guard.actor_shared());
-        let current::EndedTurn { shared, writes: changes, mut outputs, generation, key, has_handed_over } =
+        let current::EndedTurn { shared, writes: changes, mut outputs, generation, key, has_handed_over, has_effects } =
             ended(self.current.take());
         object.lent = shared;
         self.guard.object = Some(object);
-        let (answer, is_success) = match left {
+        let has_panicked = left.is_err();
+        let (mut answer, is_success) = match left {
             Ok(Ok(outcome)) => {
                 let is_success = outcome.is_success();
                 (outcome.into_answer(), is_success)
@@ -209,6 +210,12 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             Err(panic) => (MethodAnswer::Now(R::Reply::failed(self.panicked(&panic))), false),
         };
         if !is_success {
+            if self.writes.is_none() && !has_panicked {
+                // The refusal was decided by what the actor knows, which is no longer so if another is primary.
+                if let Err(error) = self.guard.actor_shared().partition.check_lease(has_effects) {
+                    answer = MethodAnswer::Now(R::Reply::failed(error));
+                }
+            }
             let submitted = self.fail(generation, outputs, has_handed_over, (key.as_deref(), &answer), cx);
             return self.go_out(answer, generation, submitted, cx);
         }
@@ -236,9 +243,25 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
             self.guard.actor_shared().is_in_passing.store(false, Ordering::Relaxed);
             return Err(self.delete(generation, outputs, answer));
         }
+        if self.writes.is_none()
+            && let Err(error) = self.guard.actor_shared().partition.check_lease(has_effects)
+        {
+            return Ok(self.unproven(error, outputs, cx));
+        }
+        if let MethodAnswer::Later(later) = &mut answer {
+            later.has_effects = has_effects || self.writes.is_some();
+        }
         let effects = TurnEffects { writes: self.writes.take(), outputs };
         let submitted = gate::submit(self.guard.actor_shared(), generation, effects, cx);
         self.go_out(answer, generation, submitted, cx)
+    }
+
+    /// Ends a turn that has changed nothing and whose answer must not leave: another may be primary.
+    #[cold]
+    fn unproven<R: Reply>(&mut self, error: Error, outputs: Vec<Output>, cx: &mut Context<'_>) -> Finished<R> {
+        self.watch.fail();
+        gate::release(self.guard.actor_shared(), outputs, || Err(error.clone()));
+        self.left(Finished::failed(error), cx)
     }
 
     /// Lets the answer go with what was submitted. The actor is kept where there was no room for that, and where turns must not
