@@ -7,19 +7,19 @@
 mod admin;
 mod builder;
 mod driver;
-mod farewell;
 mod node;
 mod recorded;
 mod registry;
 pub mod settings;
+mod shutdown_hooks;
 mod signal;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 
 pub use builder::NodeBuilder;
-pub use farewell::SHUTDOWN_HOOK_TIMEOUT;
 pub use mainstay_replica::Health;
 pub use node::Node;
 pub use recorded::recorded_services;
 pub use registry::{FIRST_PARTITION, REGISTRY_PARTITION, RecordedService, Registry};
 pub use settings::{DATA_DIR_DEFAULT, Settings};
+pub use shutdown_hooks::SHUTDOWN_HOOK_TIMEOUT;
