@@ -21,9 +21,9 @@ use mainstay_wire::TcpListen;
 use crate::admin;
 use crate::cluster::{ClusterCalls, ClusterOptions, Member, check_recorded};
 use crate::driver::refuse_without_clock;
-use crate::farewell::Farewells;
 use crate::node::Node;
 use crate::settings::{Declared, Knowledge, Names, NodeDraft, Origin, Section, Sections, Settings, Step, Surroundings};
+use crate::shutdown_hooks::ShutdownHooks;
 
 /// How long the start may wait for the registry to have a primary. A node that is alone elects itself at once.
 const PRIMARY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ pub struct NodeBuilder {
     provisions: Provisions,
     /// What was wrong with a provision, for `start` to report.
     provision_refused: Option<Error>,
-    farewells: Farewells,
+    shutdown_hooks: ShutdownHooks,
     sections: Sections,
     steps: Vec<Step>,
     config_file: Option<PathBuf>,
@@ -70,7 +70,7 @@ impl NodeBuilder {
             workers: Vec::new(),
             provisions: Provisions::default(),
             provision_refused: None,
-            farewells: Farewells::default(),
+            shutdown_hooks: ShutdownHooks::default(),
             sections: Sections::default(),
             steps: Vec::new(),
             config_file: None,
@@ -147,12 +147,13 @@ impl NodeBuilder {
     /// Has something done when the node is [stopped in order](Node::stop), before that: all services can still be called. For
     /// what is to be given back, such as leases, so that others need not wait until they run out. What was added last is done
     /// first, because it may rely on what was there before it. All of it together may take
-    /// [`SHUTDOWN_HOOK_TIMEOUT`](crate::SHUTDOWN_HOOK_TIMEOUT). A node that is dropped or killed does none of it.
-    pub fn before_stop<F>(mut self, farewell: impl FnOnce(Services) -> F + Send + Sync + 'static) -> Self
+    /// [`SHUTDOWN_HOOK_TIMEOUT`](crate::SHUTDOWN_HOOK_TIMEOUT). If the stop is given up before, the next one goes on with it. A node
+    /// that is dropped or killed does none of it.
+    pub fn before_stop<F>(mut self, hook: impl FnOnce(Services) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.farewells.add(farewell);
+        self.shutdown_hooks.add(hook);
         self
     }
 
@@ -311,7 +312,7 @@ impl NodeBuilder {
             Ok(directory) => {
                 guard.disarm();
                 let node = member.cluster.node();
-                let started = Node::new(member, directory, settings, self.farewells, self.publish_interval);
+                let started = Node::new(member, directory, settings, self.shutdown_hooks, self.publish_interval);
                 listener.map_or(Ok(()), |listener| started.serve_admin(listener))?;
                 let (data_dir, admin) = (started.settings().data_dir().display(), started.admin_address());
                 tracing::info!(%node, %data_dir, admin = admin.map(tracing::field::display), "the node has started");

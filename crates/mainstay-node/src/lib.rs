@@ -8,20 +8,20 @@ mod admin;
 mod builder;
 mod cluster;
 mod driver;
-mod farewell;
 mod node;
 mod recorded;
 mod registry;
 pub mod settings;
+mod shutdown_hooks;
 mod signal;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 
 pub use builder::NodeBuilder;
 pub use cluster::ClusterOptions;
-pub use farewell::SHUTDOWN_HOOK_TIMEOUT;
 pub use mainstay_replica::Health;
 pub use node::Node;
 pub use recorded::recorded_services;
 pub use registry::RecordedService;
 pub use settings::{CLUSTER_ADDRESS_DEFAULT, ClusterSettings, DATA_DIR_DEFAULT, Profile, Settings, TlsMode};
+pub use shutdown_hooks::SHUTDOWN_HOOK_TIMEOUT;

@@ -9,13 +9,13 @@ use mainstay_replica::Health;
 use mainstay_runtime::{Actor, Actors, Directory, Proxy, Services, SharedInterface};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
-use tokio::sync::OnceCell;
+use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 use crate::admin::{Admin, Publisher, keep_publishing};
 use crate::builder::NodeBuilder;
 use crate::cluster::{Member, keep_learning};
-use crate::farewell::Farewells;
 use crate::settings::Settings;
+use crate::shutdown_hooks::ShutdownHooks;
 use crate::signal::Signals;
 
 /// A process that takes part in the system, with one data folder. Cheap to clone.
@@ -33,7 +33,7 @@ pub(crate) struct Inner {
     services: Services,
     settings: Settings,
     /// What is still to be done before it stops.
-    farewells: Mutex<Farewells>,
+    shutdown_hooks: AsyncMutex<ShutdownHooks>,
     publisher: Publisher,
     /// Where it runs.
     home: Home,
@@ -56,7 +56,7 @@ impl Node {
         member: Member,
         directory: Arc<Directory>,
         settings: Settings,
-        farewells: Farewells,
+        shutdown_hooks: ShutdownHooks,
         publish_interval: Option<Duration>,
     ) -> Self {
         let services = directory.services(directory.clone());
@@ -67,7 +67,7 @@ impl Node {
             directory,
             services,
             settings,
-            farewells: Mutex::new(farewells),
+            shutdown_hooks: AsyncMutex::new(shutdown_hooks),
             publisher: Publisher::default(),
             home: Home::current().without_scope(),
             tasks: Scope::new(),
@@ -275,8 +275,7 @@ impl Inner {
     async fn stop(&self) {
         let stopping = async {
             tracing::info!(data_dir = %self.settings.data_dir().display(), "the node stops");
-            let farewells = std::mem::take(&mut *self.farewells.lock());
-            farewells.say(&self.services).await;
+            self.shutdown_hooks.lock().await.run(&self.services).await;
             self.directory.stop().await;
             self.end_tasks();
             // Taken out only when it has stopped: if this future is dropped before, the next one goes on from here.

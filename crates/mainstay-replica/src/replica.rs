@@ -100,6 +100,25 @@ pub(crate) struct Inner {
     checkpointing: tokio::sync::Mutex<()>,
 }
 
+/// A replica without a handle ends where it stands: nobody could stop it, and it would hold the log and the store for ever.
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.scope.stop();
+        self.role_tracker.retire();
+    }
+}
+
+/// Stops the tasks of a replica that is being started, unless it has started.
+struct StopOnDrop(Option<task::Scope>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        if let Some(scope) = &self.0 {
+            scope.stop();
+        }
+    }
+}
+
 impl fmt::Debug for Replica {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replica").field("identity", &self.inner.identity).field("standing", &self.role_state()).finish()
@@ -160,10 +179,11 @@ impl Replica {
         let scope = task::Scope::new();
         // On the heap: it is large, and who starts many replicas carries it along.
         let starting = Box::pin(quiet(Self::start_in(identity, options, log, store, transport, scope.clone())));
+        // What runs already holds the log and the store, also where this is given up half way.
+        let mut unless_started = StopOnDrop(Some(scope.clone()));
         let started = scope.enter(starting).await;
-        if started.is_err() {
-            // What runs already holds the log and the store.
-            scope.stop();
+        if started.is_ok() {
+            unless_started.0 = None;
         }
         started
     }

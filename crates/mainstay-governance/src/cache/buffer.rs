@@ -1,7 +1,9 @@
 use std::collections::BTreeMap;
 
-use mainstay::Result;
 use mainstay::actor::{DynamicState, DynamicStateMut};
+use mainstay::collections::VALUE_BYTES_MAX;
+use mainstay::contract::Limits;
+use mainstay::{Error, ErrorKind, Result};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +36,16 @@ struct Stored<K, V> {
     value: Option<V>,
 }
 
+/// The same, borrowed.
+#[derive(Serialize)]
+struct ToStore<'w, K, V> {
+    key: &'w K,
+    value: &'w Option<V>,
+}
+
+/// What a stored value may be.
+const VALUE_LIMITS: Limits = Limits { bytes_max: VALUE_BYTES_MAX, ..Limits::DEFAULT };
+
 impl<K, V> Default for Buffer<K, V> {
     fn default() -> Self {
         Self { by_key: BTreeMap::new(), next_name: 0, version: 0, is_sorting_out: false }
@@ -58,6 +70,22 @@ where
             buffer.by_key.insert(stored.key.clone(), buffered);
         }
         Ok(buffer)
+    }
+
+    /// Refuses a write that cannot be stored. To be asked before anything is changed: otherwise it is refused at the end of
+    /// the turn, when the shard has to be made anew and forgets what it has loaded.
+    pub(super) fn check(key: &K, value: &Option<V>) -> Result<()> {
+        let encoded = VALUE_LIMITS.encode(&ToStore { key, value });
+        encoded.map(drop).map_err(|error| match error.kind() {
+            ErrorKind::TooLarge => {
+                let text = format!(
+                    "a write cannot be buffered: {error}; key and value have at most VALUE_BYTES_MAX = {VALUE_BYTES_MAX} bytes \
+                     together, so split the value over several keys"
+                );
+                Error::new(ErrorKind::TooLarge, text)
+            }
+            _ => error.about("a write cannot be buffered"),
+        })
     }
 
     /// Stores a write with the turn, and says as which version.

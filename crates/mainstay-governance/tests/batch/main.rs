@@ -6,6 +6,7 @@ mod damage;
 mod durable;
 mod holders;
 mod in_actors;
+mod large_items;
 mod ledger;
 mod pipeline;
 mod stopping;

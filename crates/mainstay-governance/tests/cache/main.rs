@@ -9,6 +9,7 @@
 
 mod preloading;
 mod reading;
+mod refused;
 mod stale;
 mod writing;
 

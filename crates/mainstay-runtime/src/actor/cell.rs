@@ -44,6 +44,10 @@ const GLANCES_MAX: u32 = 32;
 /// How many items of a full mailbox are scanned for each refused call, on average. Calls whose callers have given up make room.
 const LOOKED_AT_PER_REFUSAL: usize = 16;
 
+/// From which length on the queue is scanned for abandoned items when an item is posted: at every power of two, so that the
+/// queue stays below twice as many as are waited for.
+const POSTED_LOOK_MIN: usize = 8;
+
 /// The place of an actor, active or not: who has it, and who waits.
 ///
 /// An idle actor is taken by the call that comes, and runs on the caller's task. Where it is taken already the call waits
@@ -249,7 +253,12 @@ impl<T: Actor> ActorCell<T> {
             self.touch();
         }
         inner.queue.push_back(item);
+        // Items that are given up and sent again must not gather while the actor hangs.
+        let length = inner.queue.len();
+        let is_long = length >= POSTED_LOOK_MIN && length.is_power_of_two();
+        let abandoned = if is_long { inner.take_abandoned() } else { Vec::new() };
         drop(inner);
+        abandoned.into_iter().for_each(|item| self.discard(item));
         // Whoever has the actor sees to who waits; this is for when nobody has it.
         let cell = self.clone();
         drop(self.shared.partition.scope.spawn(async move { cell.drained().await }));
@@ -304,9 +313,7 @@ impl<T: Actor> ActorCell<T> {
             inner.refusals_left -= 1;
             return Vec::new();
         }
-        let (abandoned, waiting): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut inner.queue).into_iter().partition(|item| item.is_abandoned());
-        inner.queue = waiting.into();
+        let abandoned = inner.take_abandoned();
         if abandoned.is_empty() {
             inner.refusals_left = inner.queue.len() / LOOKED_AT_PER_REFUSAL;
         }
@@ -503,6 +510,14 @@ impl<T: Actor> Inner<T> {
     fn keeps_out(&self, call: &Call) -> bool {
         // What a turn calls is part of that turn, which is to end.
         self.is_closed || (self.is_kept_out && call.current.chain.is_none())
+    }
+
+    /// Takes out the items that nobody waits for any more.
+    fn take_abandoned(&mut self) -> Vec<Box<dyn MailboxItem<T>>> {
+        let (abandoned, waiting): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.queue).into_iter().partition(|item| item.is_abandoned());
+        self.queue = waiting.into();
+        abandoned
     }
 
     /// Takes the actor to oneself, if nobody has it.

@@ -75,6 +75,10 @@ impl<T: Actor> MailboxItem<T> for ReminderItem {
         !self.reply.is_closed()
     }
 
+    fn is_abandoned(&self) -> bool {
+        self.reply.is_closed()
+    }
+
     fn carry_out(self: Box<Self>, mut guard: ActorGuard<'_, T>, cx: &mut Context<'_>) -> Option<ItemTurn> {
         let Self { reminder, job, reply } = *self;
         let guard = guard.hand_over();

@@ -137,3 +137,57 @@ async fn an_actor_is_told_of_a_commit_that_fails_and_finds_what_is_stored() {
         assert_eq!(purse.put(1).await.unwrap(), expected, "{fault:?}: only one commit fails");
     }
 }
+
+#[interface]
+trait Shelf {
+    async fn set(&mut self, bytes: usize) -> Result<()>;
+    async fn sizes(&self) -> Result<(usize, usize)>;
+    async fn read(&mut self, bytes: usize) -> Result<Vec<u8>>;
+}
+
+/// What is stored, and what is only in memory and stands on it.
+#[derive(Actor)]
+#[actor(implements(Shelf))]
+struct ShelfActor {
+    value: State<Vec<u8>>,
+    size: usize,
+    ctx: Context,
+}
+
+impl Lifecycle for ShelfActor {
+    async fn activate(&mut self) -> Result<()> {
+        self.size = self.value.len();
+        Ok(())
+    }
+}
+
+impl Shelf for ShelfActor {
+    async fn set(&mut self, bytes: usize) -> Result<()> {
+        *self.value = vec![1; bytes];
+        self.size = bytes;
+        Ok(())
+    }
+
+    async fn sizes(&self) -> Result<(usize, usize)> {
+        Ok((self.value.len(), self.size))
+    }
+
+    async fn read(&mut self, bytes: usize) -> Result<Vec<u8>> {
+        self.size += 1;
+        self.ctx.state_mut().set("read", bytes)?;
+        Ok(vec![1; bytes])
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_cannot_be_stored_leaves_nothing_in_memory_either() {
+    let node = TestNode::start(|node| node.actor::<ShelfActor>()).await.unwrap();
+    let shelf: ShelfRef = node.actor("one").unwrap();
+    assert_eq!(shelf.set(5 << 20).await.unwrap_err().kind(), ErrorKind::TooLarge);
+    assert_eq!(shelf.sizes().await.unwrap(), (0, 0), "one that is new");
+    shelf.set(7).await.unwrap();
+    assert_eq!(shelf.set(5 << 20).await.unwrap_err().kind(), ErrorKind::TooLarge);
+    assert_eq!(shelf.sizes().await.unwrap(), (7, 7));
+    assert_eq!(shelf.idempotent("key").read(5 << 20).await.unwrap_err().kind(), ErrorKind::TooLarge);
+    assert_eq!(shelf.sizes().await.unwrap(), (7, 7), "its answer could not be stored");
+}

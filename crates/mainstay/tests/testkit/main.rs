@@ -4,4 +4,6 @@
 
 mod advance;
 mod commit_faults;
+mod set_wall;
+mod starting;
 mod without_node;

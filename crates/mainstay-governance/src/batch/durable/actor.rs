@@ -2,11 +2,13 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mainstay::actor::deferred;
+use mainstay::collections::VALUE_BYTES_MAX;
+use mainstay::contract::Limits;
 use mainstay::node::NodeBuilder;
 use mainstay::prelude::*;
 use tokio::time::Instant;
 
-use super::book::{Book, dead_name, item_name};
+use super::book::{Book, Refusal, dead_name, item_name, refusal_name};
 use super::waiters::{Waiter, Waiters};
 use super::writing::{Desk, Outcome, Writing, blames_items, writer_of};
 use super::{DeadLetter, DurableQueue, DurableSettings, DurableStatus, DurableWriter, Numbered};
@@ -21,6 +23,10 @@ const LOOK_AFTER: &str = "look after";
 
 /// The timer until a write is tried again, or until the first item has waited long enough.
 const WRITE: &str = "write";
+
+/// From which size on it is looked whether an item can be stored, before anything is changed. What is smaller and yet cannot be
+/// is refused at the end of the turn: then the actor is made anew, and callers that wait are told to ask again.
+const CHECKED_BYTES_MIN: usize = VALUE_BYTES_MAX / 8;
 
 /// The longest text of an error that is stored.
 const ERROR_BYTES_MAX: usize = 1 << 10;
@@ -84,7 +90,14 @@ impl<W: DurableWriter> DurableBatch<W> {
         // What is in memory of earlier items would be gone through at the end of this turn.
         self.ctx.state_mut().clear_cache();
         let (first, was_empty) = (self.book.next, self.book.waiting() == 0);
-        let bytes: u64 = items.iter().map(|item| self.writer.size(item) as u64).sum();
+        let mut bytes = 0;
+        for item in &items {
+            let size = self.writer.size(item);
+            if size >= CHECKED_BYTES_MIN {
+                check::<W>(item)?;
+            }
+            bytes += size as u64;
+        }
         self.refuse_if_full(items.len() as u64, bytes)?;
         let count = items.len() as u64;
         for (number, item) in (first..).zip(items) {
@@ -246,11 +259,13 @@ impl<W: DurableWriter> DurableBatch<W> {
         self.write_if_due()
     }
 
-    /// Takes items out of the line, and tells whoever waits for them.
+    /// Takes items out of the line, and tells whoever waits for them. One that is set aside stays stored.
     fn remove(&mut self, items: &[Numbered<W::Item>], bytes: u64, set_aside: Option<(u64, &Error)>) -> Result<()> {
         let Some(last) = items.last() else { return Ok(()) };
-        for Numbered { number, .. } in items {
-            self.ctx.state_mut().try_remove(&item_name(*number))?;
+        if set_aside.is_none() {
+            for Numbered { number, .. } in items {
+                self.ctx.state_mut().try_remove(&item_name(*number))?;
+            }
         }
         let book = &mut *self.book;
         book.first = last.number + 1;
@@ -276,16 +291,22 @@ impl<W: DurableWriter> DurableBatch<W> {
 
     /// Takes an item out of the line that cannot be written.
     fn set_aside(&mut self, numbered: &Numbered<W::Item>, bytes: u64, error: &Error) -> Result<()> {
-        let Numbered { number, item, .. } = numbered;
+        let number = &numbered.number;
         tracing::error!(line = W::NAME, id = %self.ctx.id(), number, ?error, "an item cannot be written and is set aside");
-        let letter = DeadLetter { number: *number, item: W::Item::clone(item), error: shortened(error) };
-        self.ctx.state_mut().set(&dead_name(*number), letter)?;
+        self.ctx.state_mut().set(&refusal_name(*number), Refusal { error: shortened(error) })?;
         self.dead.push(*number);
         self.remove(std::slice::from_ref(numbered), bytes, Some((*number, error)))
     }
 
-    fn dead_letter(&self, number: u64) -> Result<Arc<DeadLetter<W::Item>>> {
-        self.ctx.state().get(&dead_name(number))
+    fn dead_letter(&self, number: u64) -> Result<DeadLetter<W::Item>> {
+        let state = self.ctx.state();
+        match state.try_get::<Refusal>(&refusal_name(number))? {
+            Some(refusal) => {
+                let item = state.get::<W::Item>(&item_name(number))?;
+                Ok(DeadLetter { number, item: W::Item::clone(&item), error: refusal.error.clone() })
+            }
+            None => Ok(DeadLetter::clone(&*state.get(&dead_name(number))?)),
+        }
     }
 
     /// Waits before the next try: the writer has failed for a reason of its own, or there is no room to set more aside.
@@ -304,6 +325,18 @@ impl<W: DurableWriter> DurableBatch<W> {
         }
         Ok(())
     }
+}
+
+/// Refuses an item that is too large to be stored.
+fn check<W: DurableWriter>(item: &W::Item) -> Result<()> {
+    let limits = Limits { bytes_max: VALUE_BYTES_MAX, ..Limits::DEFAULT };
+    limits.encode(item).map(drop).map_err(|error| {
+        let text = format!(
+            "an item of {} cannot be stored: {error}; it has at most VALUE_BYTES_MAX = {VALUE_BYTES_MAX} bytes, so split it",
+            W::NAME
+        );
+        Error::new(error.kind(), text)
+    })
 }
 
 /// The text of an error and its causes, as far as it is stored.
@@ -393,7 +426,7 @@ impl<W: DurableWriter> DurableQueue<W> for DurableBatch<W> {
         if number >= self.book.first {
             self.waiters.add(number, Waiter::Item(responder))?;
         } else if self.dead.contains(&number) {
-            let error = &self.dead_letter(number)?.error;
+            let error = self.dead_letter(number)?.error;
             return Err(Error::invalid(format!("item {number} was set aside, because it cannot be written: {error}")));
         } else {
             responder.respond(Ok(()));
@@ -426,13 +459,15 @@ impl<W: DurableWriter> DurableQueue<W> for DurableBatch<W> {
     }
 
     async fn dead_letters(&self) -> Result<Vec<DeadLetter<W::Item>>> {
-        self.dead.iter().map(|number| Ok((*self.dead_letter(*number)?).clone())).collect()
+        self.dead.iter().map(|number| self.dead_letter(*number)).collect()
     }
 
     async fn take_dead_letter(&mut self, number: u64) -> Result<DeadLetter<W::Item>> {
-        let letter = (*self.dead_letter(number)?).clone();
+        let letter = self.dead_letter(number)?;
         self.dead.retain(|dead| *dead != number);
-        self.ctx.state_mut().remove(&dead_name(number))?;
+        for name in [item_name(number), refusal_name(number), dead_name(number)] {
+            self.ctx.state_mut().try_remove(&name)?;
+        }
         Ok(letter)
     }
 }

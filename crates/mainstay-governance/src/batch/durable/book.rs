@@ -24,9 +24,22 @@ pub(super) fn item_name(number: u64) -> String {
     format!("item {number}")
 }
 
-/// The name of the entry of an item that was set aside.
+/// The name of the entry that says why an item was set aside. The item stays where it was: a copy with the error beside it might
+/// be larger than a value may be, and then the line would stop for good.
+pub(super) fn refusal_name(number: u64) -> String {
+    format!("refusal {number}")
+}
+
+/// The name under which earlier versions have set an item aside, together with the error.
 pub(super) fn dead_name(number: u64) -> String {
     format!("dead {number}")
+}
+
+/// Why an item was set aside, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Refusal {
+    /// What the writer said.
+    pub(super) error: String,
 }
 
 /// An item that cannot be written, and why.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use mainstay::prelude::*;
 
 use super::{CacheShardActor, FLUSH, FLUSHES_WAITING_MAX, Storing, Write, overloaded};
+use crate::cache::buffer::Buffer;
 use crate::cache::source::CacheSource;
 use crate::metric::Operation;
 
@@ -21,6 +22,7 @@ impl<S: CacheSource> CacheShardActor<S> {
         if self.buffer.len() >= buffered_max && !self.buffer.contains(&key) {
             return Err(self.full(buffered_max));
         }
+        Buffer::check(&key, &value)?;
         if self.buffer.is_empty() || self.ctx.reminder(FLUSH)?.is_none() {
             self.ctx.remind(FLUSH).after(flush_after).every(flush_after).set()?;
         }

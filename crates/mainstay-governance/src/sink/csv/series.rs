@@ -335,11 +335,14 @@ impl<F: FileSystem> Current<F> {
         if self.rows == 0 && self.length <= header.len() as u64 {
             return Ok(false);
         }
-        let age = || (settings.clock)().duration_since(self.begun).unwrap_or_default();
+        let now = (settings.clock)();
+        // A clock that was set back would keep the file from growing old until it is past the beginning again.
+        self.begun = self.begun.min(now);
+        let age = now.duration_since(self.begun).unwrap_or_default();
         let rotation = &settings.rotation;
         Ok(self.length >= rotation.bytes_max
             || rotation.rows_max.is_some_and(|rows_max| self.rows >= rows_max)
-            || rotation.age_max.is_some_and(|age_max| age() >= age_max)
+            || rotation.age_max.is_some_and(|age_max| age >= age_max)
             || !self.has_header(header)?)
     }
 

@@ -332,6 +332,33 @@ async fn the_next_file_begins_when_one_is_old_even_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_clock_that_is_set_back_keeps_no_file_from_growing_old() {
+    static NOW: AtomicU64 = AtomicU64::new(1_000_000);
+    for is_opened_anew in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let settings = CsvSettings {
+            clock: || UNIX_EPOCH + Duration::from_secs(NOW.load(Ordering::Relaxed)),
+            rotation: CsvRotation { age_max: Some(Duration::from_secs(60)), ..CsvRotation::default() },
+            ..CsvSettings::in_folder(folder)
+        };
+        let mut sink = CsvSink::open(settings.clone(), "clicks", Fence::new(1)).await.unwrap();
+        for id in 0..4 {
+            sink.append(&events(id..id + 1)).await.unwrap();
+            match id {
+                0 => NOW.fetch_sub(3600, Ordering::Relaxed),
+                _ => NOW.fetch_add(30, Ordering::Relaxed),
+            };
+            if is_opened_anew {
+                sink = CsvSink::open(settings.clone(), "clicks", Fence::new(id + 2)).await.unwrap();
+            }
+        }
+        assert_eq!(read(folder, FIRST), events(0..3));
+        assert_eq!(read(folder, "clicks-000002.csv"), events(3..4));
+    }
+}
+
+#[tokio::test]
 async fn a_mark_in_an_earlier_file_removes_the_later_ones() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

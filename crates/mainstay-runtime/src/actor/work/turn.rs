@@ -346,7 +346,8 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         gate::submit(&shared, generation, TurnEffects { writes: self.writes.take(), outputs: Vec::new() }, cx)
     }
 
-    /// Ends a turn whose changes cannot be stored. Some fields have handed over what is not committed.
+    /// Ends a turn whose changes cannot be stored. Its method has succeeded and cannot take back what it did to plain fields,
+    /// which may stand on what is not stored: the object is dropped, as after a commit that fails.
     #[cold]
     fn fail_sealed(
         &mut self,
@@ -359,7 +360,7 @@ impl<'c, T: Actor> ActorTurn<'c, T> {
         let shared = self.guard.actor_shared().clone();
         gate::release(&shared, outputs, || Err(turn_failed(&shared)));
         if self.kind == TurnKind::Exclusive {
-            restore(&mut self.guard, &ActorOpening { shared: &shared, is_undone: true });
+            self.guard.spoil();
         }
         let known = is_new.then(|| {
             let mut known = ActorWrites::new(shared.id.clone());
