@@ -60,13 +60,17 @@ pub struct NodeParts {
 
 impl ClusterNode {
     /// Starts a node on its folder's replicas and a listening address. It is part of the cluster when it has been
-    /// [announced](ClusterNode::announced).
+    /// [announced](ClusterNode::announced). Without a listening address no other node reaches it: for a cluster of one.
     ///
     /// # Errors
     /// `Invalid` if the options contradict each other, and whatever keeps the replica of the control set from starting.
-    pub async fn start(parts: NodeParts, options: &ClusterOptions, listen: impl Listen) -> Result<Self> {
+    pub async fn start<L: Listen>(
+        parts: NodeParts,
+        options: &ClusterOptions,
+        listen: impl Into<Option<L>>,
+    ) -> Result<Self> {
         let scope = task::Scope::new();
-        let started = scope.enter(Self::start_in(scope.clone(), parts, options, listen)).await;
+        let started = scope.enter(Self::start_in(scope.clone(), parts, options, listen.into())).await;
         if started.is_err() {
             scope.stop();
         }
@@ -77,7 +81,7 @@ impl ClusterNode {
         scope: task::Scope,
         parts: NodeParts,
         options: &ClusterOptions,
-        listen: impl Listen,
+        listen: Option<impl Listen>,
     ) -> Result<Self> {
         let NodeParts { membership, sets, boot, transport, serve } = parts;
         let (cluster, node) = membership.owner();
@@ -93,7 +97,9 @@ impl ClusterNode {
             ..EndpointOptions::new(Sender::Node(node), Some(cluster))
         };
         let endpoint = Endpoint::start(endpoint_options, serve.clone())?;
-        endpoint.listen(listen)?;
+        if let Some(listen) = listen {
+            endpoint.listen(listen)?;
+        }
         let peers = set_addresses(&endpoint, &membership.file.peers);
         transport.attach(endpoint.clone());
 
@@ -180,6 +186,12 @@ impl ClusterNode {
     /// Waits until the cluster refuses this node, which may never be.
     pub async fn refused(&self) -> Error {
         failed(&mut self.failure.clone()).await
+    }
+
+    /// Takes the node off the network at once, as a crash would.
+    pub fn kill(&self) {
+        self.scope.stop();
+        self.endpoint.kill();
     }
 
     /// Takes the node off the network. Its replicas are its owner's to stop.

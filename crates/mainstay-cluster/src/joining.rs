@@ -59,7 +59,7 @@ pub(crate) async fn join(options: &ClusterOptions, join_request: u128) -> Result
     let endpoint = endpoint(options)?;
     let answer = ask_all(&endpoint, &seeds, &request, options.join_time_limit).await;
     endpoint.stop(Duration::ZERO).await;
-    let JoinAnswer { cluster, node, control_replica, peers, certificate } = answer?;
+    let JoinAnswer { cluster, node, control_replica, peers, profile, certificate } = answer?;
     let credentials = match (key, certificate) {
         (Some(key), Some(certificate)) => Some(NodeCredentials {
             chain_pem: certificate.chain_pem,
@@ -69,7 +69,7 @@ pub(crate) async fn join(options: &ClusterOptions, join_request: u128) -> Result
         _ => None,
     };
     tracing::info!(%cluster, %node, "this folder has joined a cluster");
-    let membership = FolderMembership { cluster, node, control_replica, is_founder: false };
+    let membership = FolderMembership { cluster, node, control_replica, is_founder: false, profile };
     Ok(Joined { membership, peers, credentials })
 }
 

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use mainstay_core::{ClusterId, Error, NodeId, ReplicaId, Result, random};
 use mainstay_replica::Disk;
+use mainstay_wire::Sender;
 use mainstay_wire::tls::Security;
 use rand::RngExt as _;
 
+use crate::control::record::TimingProfile;
 use crate::controller::{FOUNDING_NODE, FOUNDING_REPLICA};
 use crate::joining;
 use crate::node_files;
@@ -45,7 +47,7 @@ impl Membership {
                 check_same(&file, known, folder)?;
                 file
             }
-            (None, Some((cluster, node))) if !has_seeds => founder(cluster, node),
+            (None, Some((cluster, node))) if !has_seeds => founder(cluster, node, options),
             (None, Some((cluster, node))) => {
                 return Err(Error::invalid(format!(
                     "{} holds the data of node {node} of cluster {cluster}, which has run alone, and there are seeds to join another cluster: \
@@ -53,7 +55,10 @@ impl Membership {
                     folder.display()
                 )));
             }
-            (None, None) if !has_seeds => founder(ClusterId(random::rng().random_range(1..=u128::MAX)), FOUNDING_NODE),
+            (None, None) if !has_seeds => {
+                let (cluster, node) = new_owner(options)?;
+                founder(cluster, node, options)
+            }
             (None, None) => PeersFile {
                 join_request: random::rng().random_range(1..=u128::MAX),
                 membership: None,
@@ -91,6 +96,19 @@ impl Membership {
         &self.security
     }
 
+    /// The rhythm of heartbeats and elections that a folder was told to live by; `None` if it was told nothing yet.
+    ///
+    /// # Errors
+    /// `Corrupt` or `UnknownVersion` if what it was told cannot be read.
+    pub fn profile_of(disk: &dyn Disk, folder: &Path) -> Result<Option<TimingProfile>> {
+        Ok(PeersFile::read(disk, folder)?.and_then(|file| file.membership).map(|membership| membership.profile))
+    }
+
+    /// The rhythm of heartbeats and elections of the cluster.
+    pub fn profile(&self) -> TimingProfile {
+        self.membership.profile
+    }
+
     /// True if the cluster begins, or has begun, with this folder.
     pub fn is_founder(&self) -> bool {
         self.membership.is_founder
@@ -102,9 +120,25 @@ impl Membership {
     }
 }
 
+/// The cluster and node that an empty folder becomes without seeds: those that the certificate names, where there is one.
+fn new_owner(options: &ClusterOptions) -> Result<(ClusterId, NodeId)> {
+    let identity = match &options.security {
+        Security::Tls(credentials) => credentials.identity(),
+        Security::LoopbackOnly | Security::Off => None,
+    };
+    match identity.map(|identity| (identity.cluster, identity.sender)) {
+        None => Ok((ClusterId(random::rng().random_range(1..=u128::MAX)), FOUNDING_NODE)),
+        Some((cluster, Sender::Node(node))) => Ok((cluster, node)),
+        Some((_, other)) => Err(Error::invalid(format!(
+            "the certificate is for {other}, and a cluster begins with a node: give this process the certificate of a node"
+        ))),
+    }
+}
+
 /// A cluster that begins here.
-fn founder(cluster: ClusterId, node: NodeId) -> PeersFile {
-    let membership = FolderMembership { cluster, node, control_replica: FOUNDING_REPLICA, is_founder: true };
+fn founder(cluster: ClusterId, node: NodeId, options: &ClusterOptions) -> PeersFile {
+    let profile = options.founding.profile;
+    let membership = FolderMembership { cluster, node, control_replica: FOUNDING_REPLICA, is_founder: true, profile };
     PeersFile { join_request: 0, membership: Some(membership), peers: BTreeMap::new() }
 }
 

@@ -7,7 +7,7 @@ use mainstay_core::time::WallTime;
 use mainstay_core::{ClusterId, Epoch, Level, NodeId, PartitionId, ReplicaId, SetId};
 use serde::{Deserialize, Serialize};
 
-use crate::control::record::{MemberList, ServiceKind, ServiceRecord};
+use crate::control::record::{MemberList, ServiceKind, ServiceRecord, TimingProfile};
 
 /// A request to the controller. Each can be sent again without harm.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +162,9 @@ pub struct JoinAnswer {
     pub control_replica: ReplicaId,
     /// Where other nodes are.
     pub peers: BTreeMap<NodeId, String>,
+    /// The rhythm of heartbeats and elections, by which all nodes live.
+    #[serde(default)]
+    pub profile: TimingProfile,
     /// The certificate that was asked for.
     pub certificate: Option<NodeCertificate>,
 }

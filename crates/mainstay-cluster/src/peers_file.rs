@@ -6,6 +6,7 @@ use mainstay_replica::Disk;
 use mainstay_store::disk::OpenMode;
 use serde::{Deserialize, Serialize};
 
+use crate::control::record::TimingProfile;
 use crate::control::{decode, encode};
 use crate::formats::PEERS_FILE;
 
@@ -37,6 +38,9 @@ pub(crate) struct FolderMembership {
     pub(crate) control_replica: ReplicaId,
     /// The cluster began with this folder: it alone may found the control set.
     pub(crate) is_founder: bool,
+    /// The rhythm of heartbeats and elections of the cluster.
+    #[serde(default)]
+    pub(crate) profile: TimingProfile,
 }
 
 impl PeersFile {
@@ -127,6 +131,7 @@ mod tests {
                 node: NodeId(3),
                 control_replica: ReplicaId(7),
                 is_founder: false,
+                profile: TimingProfile::Fast,
             }),
             peers: BTreeMap::from([(NodeId(1), "n1.example:7400".to_owned())]),
         }

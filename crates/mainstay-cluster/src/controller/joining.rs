@@ -39,7 +39,8 @@ pub(super) fn join(
     let peers = peers.filter_map(|peer| Some((peer.id, peer.addresses.get(PEER_ADDRESS)?.clone()))).collect();
     // It is there: it was found or made.
     let control_replica = state.nodes.get(&node).map(|node| node.control_replica).unwrap_or_default();
-    Ok(JoinAnswer { cluster: state.cluster()?.id, node, control_replica, peers, certificate: None })
+    let cluster = state.cluster()?;
+    Ok(JoinAnswer { cluster: cluster.id, node, control_replica, peers, profile: cluster.profile, certificate: None })
 }
 
 fn new_node(state: &mut ControlState, request: &JoinRequest) -> Result<NodeId> {

@@ -6,7 +6,7 @@ use mainstay_cluster::control::{CONTROL_SET, ControlState};
 use mainstay_cluster::message::{ControlAnswer, ControlRequest, ServiceRegistration};
 use mainstay_cluster::{ClusterNode, ClusterOptions, Founding, Membership, NodeParts, WireTransport};
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Error, ErrorKind, Level, Result};
+use mainstay_core::{ClusterId, Error, ErrorKind, Level, NodeId, Result};
 use mainstay_replica::{NodeReplicas, NodeReplicasOptions, Timing};
 use mainstay_store::disk::Disk;
 use mainstay_wire::tls::Security;
@@ -52,11 +52,12 @@ impl Member {
         let data_dir = |error: Error| error.about(format_args!("data_dir {}", folder.display()));
         let identity = NodeReplicas::identity_of(&*disk, folder).map_err(data_dir)?;
         refuse_open_address(settings, &options, identity.is_some(), listen.as_ref())?;
+        let told = Membership::profile_of(&*disk, folder).map_err(data_dir)?;
         let transport = WireTransport::new();
         let (replicas, membership) = match identity {
             Some(_) => {
                 let transport = Arc::new(transport.clone());
-                let own = replica_options(settings, None);
+                let own = replica_options(settings, None, told.unwrap_or(options.founding.profile));
                 let replicas = NodeReplicas::open(disk.clone(), folder, own, transport).await.map_err(data_dir)?;
                 let owner = Some((replicas.cluster(), replicas.node()));
                 match Membership::find(disk.clone(), folder, owner, &options).await {
@@ -70,7 +71,7 @@ impl Member {
             None => {
                 let lock = NodeReplicas::lock(&*disk, folder).await.map_err(data_dir)?;
                 let membership = Membership::find(disk.clone(), folder, None, &options).await?;
-                let owned = replica_options(settings, Some(&membership));
+                let owned = replica_options(settings, Some(membership.owner()), membership.profile());
                 let transport = Arc::new(transport.clone());
                 let opened = NodeReplicas::open_locked(lock, disk.clone(), folder, owned, transport).await;
                 (opened.map_err(data_dir)?, membership)
@@ -180,21 +181,23 @@ fn persisted_sets(replicas: &NodeReplicas) -> u16 {
     u16::try_from(persisted.count()).unwrap_or(u16::MAX)
 }
 
-fn replica_options(settings: &Settings, membership: Option<&Membership>) -> NodeReplicasOptions {
-    let owner = membership.map(Membership::owner);
+fn replica_options(
+    settings: &Settings,
+    owner: Option<(ClusterId, NodeId)>,
+    profile: TimingProfile,
+) -> NodeReplicasOptions {
     let mut options = NodeReplicasOptions { owner, ..settings.host_options().clone() };
-    if let Some(profile) = settings.cluster().profile {
-        options.replica.timing = timing(profile);
-    }
+    let timing = |heartbeat, min, max| Timing {
+        heartbeat: Duration::from_millis(heartbeat),
+        election_timeout_min: Duration::from_millis(min),
+        election_timeout_max: Duration::from_millis(max),
+    };
+    options.replica.timing = match profile {
+        TimingProfile::Default => timing(150, 300, 900),
+        TimingProfile::Fast => timing(50, 100, 300),
+        TimingProfile::Wan => timing(500, 2_000, 4_000),
+    };
     options
-}
-
-fn timing(profile: Profile) -> Timing {
-    match profile {
-        Profile::Default => Timing::DEFAULT,
-        Profile::Fast => Timing::FAST,
-        Profile::Wan => Timing::WAN,
-    }
 }
 
 fn cluster_options(

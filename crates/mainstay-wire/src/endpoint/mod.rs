@@ -186,6 +186,11 @@ impl Endpoint {
         self.shared.renew_connections();
     }
 
+    /// Ends where it stands, as a crash would.
+    pub fn kill(&self) {
+        self.shared.halt();
+    }
+
     /// Ends in order: begins nothing new, lets what is under way end, for so long at most, and closes all connections.
     pub async fn stop(&self, grace: Duration) {
         self.shared.stop(grace).await;
