@@ -64,13 +64,9 @@ impl ClusterNode {
     ///
     /// # Errors
     /// `Invalid` if the options contradict each other, and whatever keeps the replica of the control set from starting.
-    pub async fn start<L: Listen>(
-        parts: NodeParts,
-        options: &ClusterOptions,
-        listen: impl Into<Option<L>>,
-    ) -> Result<Self> {
+    pub async fn start<L: Listen>(parts: NodeParts, options: &ClusterOptions, listen: Option<L>) -> Result<Self> {
         let scope = task::Scope::new();
-        let started = scope.enter(Self::start_in(scope.clone(), parts, options, listen.into())).await;
+        let started = scope.enter(Self::start_in(scope.clone(), parts, options, listen)).await;
         if started.is_err() {
             scope.stop();
         }

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use mainstay_cluster::control::ControlState;

@@ -87,7 +87,7 @@ impl Member {
             let parts =
                 NodeParts { membership, sets: sets.clone(), boot: replicas.boot(), transport, serve: calls.clone() };
             let is_alone = listen.is_none();
-            let cluster = ClusterNode::start(parts, &options, listen).await?;
+            let cluster = ClusterNode::start::<TcpListen>(parts, &options, listen).await?;
             Ok(Self { replicas: replicas.clone(), sets, cluster, calls, is_alone })
         };
         match started.await {

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use mainstay_core::time::Duration;
@@ -15,6 +16,12 @@ const CALL_TIME_LIMIT: Duration = Duration::from_secs(60);
 pub(crate) struct CallServe {
     inbound: OnceLock<Inbound>,
     scope: task::Scope,
+}
+
+impl fmt::Debug for CallServe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallServe").field("inbound", &self.inbound.get()).finish_non_exhaustive()
+    }
 }
 
 impl CallServe {
