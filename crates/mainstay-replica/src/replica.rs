@@ -391,16 +391,18 @@ impl Replica {
                 envelope.cluster
             )));
         }
-        if let Err(refusal) = self.inner.senders.check(from, &envelope.request) {
-            return Some(Response::Refused(refusal));
-        }
         match (envelope.to, &envelope.request) {
-            (None, Request::Join { .. }) => None,
-            (None, _) => Some(Response::Refused(format!(
-                "a request to replica {replica} of set {set} on node {node} does not say which replica it is for"
-            ))),
-            (Some(to), _) => (to != replica).then_some(Response::WrongReplica(replica)),
+            (None, Request::Join { .. }) => {}
+            (None, _) => {
+                return Some(Response::Refused(format!(
+                    "a request to replica {replica} of set {set} on node {node} does not say which replica it is for"
+                )));
+            }
+            // Whoever sends it: that a replica is gone is to be known by all who miss it.
+            (Some(to), _) if to != replica => return Some(Response::WrongReplica(replica)),
+            (Some(_), _) => {}
         }
+        self.inner.senders.check(from, &envelope.request).err().map(Response::Refused)
     }
 
     /// A handle to one of the partitions that live in this set.

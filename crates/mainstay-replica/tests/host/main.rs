@@ -4,6 +4,7 @@
 mod harness;
 
 mod following;
+mod growing;
 mod identities;
 mod lifecycle;
 mod opening;
