@@ -18,7 +18,7 @@ mod signal;
 pub mod testkit;
 
 pub use builder::NodeBuilder;
-pub use cluster::ClusterOptions;
+pub use cluster::{ClusterOptions, ClusterView, NodeView, SetView};
 pub use mainstay_replica::Health;
 pub use node::Node;
 pub use recorded::recorded_services;

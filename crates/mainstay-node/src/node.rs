@@ -13,7 +13,7 @@ use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 
 use crate::admin::{Admin, Publisher, keep_publishing};
 use crate::builder::NodeBuilder;
-use crate::cluster::{Member, keep_learning};
+use crate::cluster::{ClusterView, Member, keep_learning};
 use crate::settings::Settings;
 use crate::shutdown_hooks::ShutdownHooks;
 use crate::signal::Signals;
@@ -149,6 +149,19 @@ impl Node {
     /// [`NodeBuilder::admin_address`], or as `admin.address` in the configuration.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.inner.admin.get().map(Admin::address)
+    }
+
+    /// Where other nodes and clients reach this one, if it takes part in a cluster ([`NodeBuilder::cluster`]).
+    pub fn cluster_address(&self) -> Option<String> {
+        let member = self.inner.member.lock();
+        member.as_ref().and_then(|member| member.address.clone())
+    }
+
+    /// The cluster as this node sees it: its nodes, its replica sets, and which node is primary of each. A node alone is a cluster
+    /// of one. `None` once the node has stopped.
+    pub fn cluster(&self) -> Option<ClusterView> {
+        let member = self.inner.member.lock();
+        member.as_ref().map(|member| ClusterView::of(&member.cluster))
     }
 
     /// What is wrong with the log and the replicas of this node, if anything is; `None` once the node has stopped or begins

@@ -31,7 +31,8 @@ pub(crate) struct Member {
     pub(crate) sets: Arc<ServedSets>,
     pub(crate) cluster: ClusterNode,
     pub(crate) calls: Arc<CallServe>,
-    is_alone: bool,
+    /// Where others reach it; `None` if it is alone.
+    pub(crate) address: Option<String>,
 }
 
 impl Member {
@@ -86,9 +87,9 @@ impl Member {
             let (sets, calls) = (ServedSets::new(replicas.clone()), CallServe::new());
             let parts =
                 NodeParts { membership, sets: sets.clone(), boot: replicas.boot(), transport, serve: calls.clone() };
-            let is_alone = listen.is_none();
+            let address = listen.is_some().then(|| options.address.to_string());
             let cluster = ClusterNode::start::<TcpListen>(parts, &options, listen).await?;
-            Ok(Self { replicas: replicas.clone(), sets, cluster, calls, is_alone })
+            Ok(Self { replicas: replicas.clone(), sets, cluster, calls, address })
         };
         match started.await {
             Ok(member) => Ok(member),
@@ -156,7 +157,7 @@ impl Member {
 
     /// Does the node run without others?
     pub(crate) fn is_alone(&self) -> bool {
-        self.is_alone
+        self.address.is_none()
     }
 
     /// Takes the node off the network and stops its replicas.

@@ -3,6 +3,7 @@
 //! A node alone is a cluster of one: it takes the same path, and listens to nobody.
 
 mod options;
+mod view;
 
 mod member;
 
@@ -17,6 +18,7 @@ mod security;
 mod kinds;
 
 pub use options::ClusterOptions;
+pub use view::{ClusterView, NodeView, SetView};
 
 pub(crate) use calls::ClusterCalls;
 pub(crate) use member::Member;

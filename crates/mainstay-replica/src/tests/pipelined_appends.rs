@@ -28,7 +28,10 @@ const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 
 /// Requests that wait for their answers, in the order in which they were sent.
 #[derive(Debug, Clone, Default)]
-struct Waiting(Arc<Mutex<VecDeque<(Traffic, oneshot::Sender<Response>)>>>);
+struct Waiting(Arc<Mutex<VecDeque<Sent>>>);
+
+/// A request: as what it travels, and who waits for its answer.
+type Sent = (Traffic, oneshot::Sender<Response>);
 
 impl Waiting {
     fn len(&self) -> usize {
