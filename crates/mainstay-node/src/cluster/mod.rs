@@ -17,6 +17,9 @@ mod security;
 
 mod kinds;
 
+#[cfg(test)]
+mod tests;
+
 pub use options::ClusterOptions;
 pub use view::{ClusterView, NodeView, SetView};
 
