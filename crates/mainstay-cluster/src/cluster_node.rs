@@ -41,7 +41,26 @@ pub struct ClusterNode {
     client: ControlClient,
     routes: RoutingTable,
     scope: task::Scope,
+    transport: WireTransport,
     failure: watch::Receiver<Option<Error>>,
+}
+
+/// Ends what was started if the start fails or is given up half way.
+struct StopOnDrop(Option<(task::Scope, WireTransport)>);
+
+impl StopOnDrop {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        if let Some((scope, transport)) = &self.0 {
+            scope.stop();
+            transport.detach();
+        }
+    }
 }
 
 /// What a node is started with, beside its options.
@@ -66,11 +85,10 @@ impl ClusterNode {
     /// `Invalid` if the options contradict each other, and whatever keeps the replica of the control set from starting.
     pub async fn start(parts: NodeParts, options: &ClusterOptions, listen: impl Listen) -> Result<Self> {
         let scope = task::Scope::new();
-        let started = scope.enter(Self::start_in(scope.clone(), parts, options, listen)).await;
-        if started.is_err() {
-            scope.stop();
-        }
-        started
+        let guard = StopOnDrop(Some((scope.clone(), parts.transport.clone())));
+        let started = scope.enter(Self::start_in(scope.clone(), parts, options, listen)).await?;
+        guard.disarm();
+        Ok(started)
     }
 
     async fn start_in(
@@ -118,19 +136,21 @@ impl ClusterNode {
             held,
         });
         let needs_token = matches!(membership.security, Security::Tls(_));
-        let controller =
-            Controller::new(partition, ControllerOptions { needs_token, authority: options.authority.clone(), founding });
+        let controller = Controller::new(
+            partition,
+            ControllerOptions { needs_token, authority: options.authority.clone(), founding },
+        );
         let client =
             ControlClient::new((node, endpoint.clone()), sets.clone(), control.clone(), controller.clone(), peers);
         serve.attach(Controlling { controller: controller.clone(), client: client.clone() });
         let (failed, failure) = watch::channel(None);
         let routes = RoutingTable::new(node, sets.clone(), control.clone());
         task::spawn(controller.run());
-        task::spawn(NodeAgent::new(node, sets, client.clone(), control.clone()).run());
+        task::spawn(NodeAgent::new((node, endpoint.session().0), sets, client.clone(), control.clone()).run());
         task::spawn(follow_nodes(endpoint.clone(), control.clone(), membership, removed));
         let announcement = Announcement { node, boot, session: endpoint.session().0, description };
         task::spawn(announce(announcement, client.clone(), endpoint.clone(), control.clone(), failed));
-        Ok(Self { node, endpoint, control, client, routes, scope, failure })
+        Ok(Self { node, endpoint, control, client, routes, scope, transport, failure })
     }
 
     /// The node that this is.
@@ -183,6 +203,7 @@ impl ClusterNode {
     /// Takes the node off the network. Its replicas are its owner's to stop.
     pub async fn stop(&self) {
         self.endpoint.stop(STOP_GRACE).await;
+        self.transport.detach();
         self.scope.stop();
     }
 }
@@ -239,7 +260,9 @@ async fn announce(
 async fn refused_by_peers(endpoint: &Endpoint, control: &ControlWatch) -> Option<Error> {
     let state = control.get();
     for peer in state.nodes.values() {
-        let Some(Ok(address)) = peer.addresses.get(PEER_ADDRESS).map(|address| address.parse::<Address>()) else { continue };
+        let Some(Ok(address)) = peer.addresses.get(PEER_ADDRESS).map(|address| address.parse::<Address>()) else {
+            continue;
+        };
         if let Err(error) = endpoint.connect(&address).await
             && policy::is_final(&error)
         {

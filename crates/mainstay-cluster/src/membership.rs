@@ -110,7 +110,8 @@ fn check_same(file: &PeersFile, known: Option<(ClusterId, NodeId)>, folder: &Pat
     if of_file == Some(known) {
         return Ok(());
     }
-    let shown = of_file.map_or("a node that still joins".to_owned(), |(cluster, node)| format!("node {node} of cluster {cluster}"));
+    let shown = of_file
+        .map_or("a node that still joins".to_owned(), |(cluster, node)| format!("node {node} of cluster {cluster}"));
     Err(Error::invalid(format!(
         "{} has the data of node {} of cluster {} and the peers file of {shown}: restore a copy of the whole folder",
         folder.display(),

@@ -42,7 +42,9 @@ pub(crate) fn write(disk: &dyn Disk, folder: &Path, credentials: &NodeCredential
         Ok(())
     };
     let written: std::io::Result<()> = write_all();
-    written.or_error_with(ErrorKind::Fatal, || format!("the certificate cannot be kept in {}: check the disk", folder.display()))
+    written.or_error_with(ErrorKind::Fatal, || {
+        format!("the certificate cannot be kept in {}: check the disk", folder.display())
+    })
 }
 
 /// The credentials in a folder; `None` if there are none.
@@ -50,7 +52,10 @@ pub(crate) fn read(disk: &dyn Disk, folder: &Path) -> Result<Option<Arc<Credenti
     let folder = folder.join(FOLDER);
     let Some(chain) = text(disk, &folder.join(CHAIN))? else { return Ok(None) };
     let missing = |name: &str| {
-        Error::invalid(format!("{} has a certificate and no {name}: restore a copy of the whole folder", folder.display()))
+        Error::invalid(format!(
+            "{} has a certificate and no {name}: restore a copy of the whole folder",
+            folder.display()
+        ))
     };
     let key = text(disk, &folder.join(KEY))?.ok_or_else(|| missing(KEY))?;
     let authority = text(disk, &folder.join(AUTHORITY))?.ok_or_else(|| missing(AUTHORITY))?;

@@ -57,7 +57,9 @@ impl PeersFile {
         let mut bytes = vec![0; usize::try_from(len.min(BYTES_MAX)).unwrap_or(0)];
         file.read_exact_at(&mut bytes, 0).map_err(unreadable)?;
         Self::decode(&bytes).map(Some).map_err(|error| match error.kind() {
-            ErrorKind::Corrupt => Error::corrupt(format!("{} is damaged: {RESTORE}", path.display())).with_source(error),
+            ErrorKind::Corrupt => {
+                Error::corrupt(format!("{} is damaged: {RESTORE}", path.display())).with_source(error)
+            }
             _ => error.about(path.display()),
         })
     }

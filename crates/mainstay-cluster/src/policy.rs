@@ -148,7 +148,10 @@ mod tests {
         let (_sender, receiver) = tokio::sync::watch::channel(Arc::new(state));
         policy.attach(ControlWatch::of(receiver));
         assert!(refusal(&policy, &introduction(2, 6, 1)).contains("start 9 of it is known"));
-        assert!(refusal(&policy, &introduction(1, 3, 77)).contains("old copy"), "another process with the same counter");
+        assert!(
+            refusal(&policy, &introduction(1, 3, 77)).contains("old copy"),
+            "another process with the same counter"
+        );
         policy.admit(&introduction(1, 3, u128::from(node_record(1, 3).session as u64))).unwrap();
         policy.admit(&introduction(1, 4, 77)).unwrap();
         assert!(refusal(&policy, &introduction(3, 8, 1)).contains("was removed"));

@@ -1,8 +1,6 @@
 use mainstay_core::{ClusterId, NodeId, ReplicaId, Result, SetId};
 
-use crate::control::record::{
-    ClusterRecord, MemberList, NodeRecord, NodeState, SetRecord, TimingProfile,
-};
+use crate::control::record::{ClusterRecord, MemberList, NodeRecord, NodeState, SetRecord, TimingProfile};
 use crate::control::{CONTROL_SET, ControlState, FIRST_PARTITION};
 use crate::message::{NodeDescription, ServiceRegistration};
 

@@ -65,9 +65,10 @@ pub(super) fn begin_again(state: &mut ControlState, set: SetId) -> Result<()> {
 }
 
 fn new_incarnation(state: &mut ControlState, before: SetRecord, founder: NodeId) -> Result<SetRecord> {
-    let renewed = |state: &mut ControlState, list: &BTreeMap<ReplicaId, NodeId>| -> Result<BTreeMap<ReplicaId, NodeId>> {
-        list.values().map(|node| Ok((state.new_replica()?, *node))).collect()
-    };
+    let renewed =
+        |state: &mut ControlState, list: &BTreeMap<ReplicaId, NodeId>| -> Result<BTreeMap<ReplicaId, NodeId>> {
+            list.values().map(|node| Ok((state.new_replica()?, *node))).collect()
+        };
     let voters = renewed(state, &before.wanted.voters)?;
     let learners = renewed(state, &before.wanted.learners)?;
     let wanted = MemberList { voters, learners };

@@ -66,7 +66,9 @@ fn new_node(state: &mut ControlState, request: &JoinRequest) -> Result<NodeId> {
 fn use_token(state: &mut ControlState, request: &JoinRequest, now: WallTime) -> Result<()> {
     let again = "make a new one with `mainstay node token`";
     let secret = request.secret.ok_or_else(|| {
-        Error::invalid("a node joins this cluster with a token or with a certificate: make one with `mainstay node token`")
+        Error::invalid(
+            "a node joins this cluster with a token or with a certificate: make one with `mainstay node token`",
+        )
     })?;
     let hash: [u8; 32] = Sha256::digest(secret).into();
     let token = state.tokens.get_mut(&hash);
@@ -89,7 +91,9 @@ pub(super) fn announce(state: &mut ControlState, announcement: &Announcement) ->
     let Announcement { node, boot, session, description } = announcement;
     check_description(description)?;
     let record = state.nodes.get(node).ok_or_else(|| {
-        Error::invalid(format!("node {node} is not known in this cluster: start it with an empty data folder, and it joins"))
+        Error::invalid(format!(
+            "node {node} is not known in this cluster: start it with an empty data folder, and it joins"
+        ))
     })?;
     if record.state == NodeState::Removed {
         return Err(policy::removed(*node));
@@ -124,8 +128,10 @@ fn check_description(description: &NodeDescription) -> Result<()> {
     if address.port() == 0 {
         return Err(Error::invalid(format!("{address} cannot be reached: say on which port the node listens")));
     }
-    let texts = addresses.iter().flat_map(|(name, address)| [name, address]).chain([fault_domain, program]).chain(types);
-    if addresses.len() > ADDRESSES_MAX || types.len() > TYPES_MAX || texts.into_iter().any(|t| t.len() > TEXT_BYTES_MAX) {
+    let texts =
+        addresses.iter().flat_map(|(name, address)| [name, address]).chain([fault_domain, program]).chain(types);
+    if addresses.len() > ADDRESSES_MAX || types.len() > TYPES_MAX || texts.into_iter().any(|t| t.len() > TEXT_BYTES_MAX)
+    {
         let text = format!(
             "a node has at most {ADDRESSES_MAX} addresses and {TYPES_MAX} types, and no text of more than {TEXT_BYTES_MAX} bytes"
         );

@@ -28,7 +28,10 @@ pub(super) fn confirm(state: &mut ControlState, from: NodeId, confirmation: &Con
     if *epoch < record.confirmed_epoch {
         return Err(Error::new(
             ErrorKind::Conflict,
-            format!("set {set} has had a primary in epoch {} since, and the one of {epoch} does not count", record.confirmed_epoch),
+            format!(
+                "set {set} has had a primary in epoch {} since, and the one of {epoch} does not count",
+                record.confirmed_epoch
+            ),
         ));
     }
     let (before, wanted) = (std::mem::replace(&mut record.confirmed, members.clone()), &record.wanted);
@@ -68,10 +71,13 @@ pub(super) fn remove_node(state: &mut ControlState, node: NodeId, is_gone: bool,
     }
     let others = state.up().filter(|other| other.id != node && !state.is_leaving(other.id)).count();
     if others == 0 {
-        return Err(Error::invalid(format!("node {node} is the last of its cluster: there is nothing to take it out of")));
+        return Err(Error::invalid(format!(
+            "node {node} is the last of its cluster: there is nothing to take it out of"
+        )));
     }
     let needed = state.sets.values().filter(|set| set.id != crate::control::CONTROL_SET);
-    let needed = needed.map(|set| set.wanted.voters.len()).max().unwrap_or(0).min(state.cluster()?.replicas_target as usize);
+    let needed =
+        needed.map(|set| set.wanted.voters.len()).max().unwrap_or(0).min(state.cluster()?.replicas_target as usize);
     if !is_gone && others < needed {
         return Err(Error::invalid(format!(
             "without node {node} there are {others} nodes for sets of {needed} replicas: add a node first, or set replicas.target to what \
@@ -116,7 +122,9 @@ pub(super) fn create_token(state: &mut ControlState, hash: [u8; 32], expires: Wa
         return Ok(());
     }
     if expires <= now {
-        return Err(Error::invalid(format!("a join token that expires at {expires} is good for nothing: choose a later time")));
+        return Err(Error::invalid(format!(
+            "a join token that expires at {expires} is good for nothing: choose a later time"
+        )));
     }
     if state.tokens.len() >= TOKENS_MAX {
         let text = format!("{TOKENS_MAX} join tokens wait to be used: use them, or wait until they expire");
@@ -129,7 +137,10 @@ pub(super) fn create_token(state: &mut ControlState, hash: [u8; 32], expires: Wa
 /// Turns a switch.
 pub(super) fn set_gate(state: &mut ControlState, name: &str, is_open: bool) -> Result<()> {
     if name.is_empty() || name.len() > NAME_BYTES_MAX {
-        return Err(Error::invalid(format!("a gate has a name of {} bytes: a name has 1 to {NAME_BYTES_MAX}", name.len())));
+        return Err(Error::invalid(format!(
+            "a gate has a name of {} bytes: a name has 1 to {NAME_BYTES_MAX}",
+            name.len()
+        )));
     }
     if state.gates.len() >= GATES_MAX && !state.gates.contains_key(name) {
         let text = format!("the cluster has {GATES_MAX} gates, and takes no more: {name:?} was not made");

@@ -165,7 +165,11 @@ fn settle_doubts(doubts: &mut Doubts, state: &ControlState, now: Instant) -> BTr
     for set in suspects {
         doubts.entry(set).or_insert(now);
     }
-    doubts.iter().filter(|(_, since)| now.saturating_duration_since(**since) >= QUORUM_GRACE).map(|(set, _)| *set).collect()
+    doubts
+        .iter()
+        .filter(|(_, since)| now.saturating_duration_since(**since) >= QUORUM_GRACE)
+        .map(|(set, _)| *set)
+        .collect()
 }
 
 /// Refuses requests of senders that may not send them.
@@ -212,7 +216,9 @@ fn decide(
         }
         ControlRequest::Register(registrations) => {
             let registered = register::register(state, registrations)?;
-            return Ok(ControlAnswer::Registered(registered.iter().map(|record| ServiceRecord::clone(record)).collect()));
+            return Ok(ControlAnswer::Registered(
+                registered.iter().map(|record| ServiceRecord::clone(record)).collect(),
+            ));
         }
         ControlRequest::Announce(announcement) => joining::announce(state, announcement)?,
         ControlRequest::Confirm(confirmation) => members::confirm(state, from, confirmation)?,
