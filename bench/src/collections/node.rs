@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::{Level, NodeId, PartitionId, time};
-use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role};
+use mainstay_replica::{InProcessNetwork, Partition, Role, UniformSets, UniformSetsOptions};
 use mainstay_state::{Dictionary, StateManager, StateOptions};
 use mainstay_store::disk::RealDisk;
 
@@ -22,7 +22,7 @@ pub(super) type Records = Dictionary<String, Record>;
 
 /// A node with one replica of everything, as a program has it, and the records of one partition.
 pub(super) struct Node {
-    replicas: NodeReplicas,
+    replicas: UniformSets,
     pub(super) partition: Partition,
     pub(super) state: StateManager,
     pub(super) records: Records,
@@ -33,8 +33,7 @@ impl Node {
     pub(super) async fn start(folder: &Path, level: Level, keys: &[String]) -> Outcome<Self> {
         let node = NodeId(1);
         let transport = InProcessNetwork::new().endpoint(node);
-        let replicas =
-            NodeReplicas::open(Arc::new(RealDisk), folder, NodeReplicasOptions::new(node), transport).await?;
+        let replicas = UniformSets::open(Arc::new(RealDisk), folder, UniformSetsOptions::new(node), transport).await?;
         replicas.bootstrap().await?;
         let partition = replicas.partition(level, PartitionId(1));
         let mut watch = partition.watch();

@@ -87,19 +87,20 @@ async fn start_node(network: &InProcessNetwork, folder: &Path, node: NodeId, set
         };
         let store: Arc<dyn StateStore> =
             Arc::new(DiskStore::open(disk.clone(), &folder.join(format!("{set}.redb")), options)?);
-        let identity = Identity { cluster: ClusterId(1), set, replica: ReplicaId(node.0), node };
+        let identity = Identity { cluster: ClusterId(1), set, replica: ReplicaId(node.0), node, data_loss: 0 };
         let transport = network.endpoint(node);
         replicas.push(Replica::start(identity, ReplicaOptions::default(), log.clone(), store, transport).await?);
     }
+    replicas.iter().for_each(Replica::expect_anyone);
     let receivers = replicas.clone();
     network.attach(
         node,
         Scope::new(),
-        Arc::new(move |set, request| {
+        Arc::new(move |from, set, request| {
             let receiver = receivers.get(usize::from(set.number)).cloned();
             Box::pin(async move {
                 match receiver {
-                    Some(replica) => replica.receive(request).await,
+                    Some(replica) => replica.receive(from, request).await,
                     // Nobody asks for a set that was not started.
                     None => Bytes::new(),
                 }

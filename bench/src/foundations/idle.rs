@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay_core::{NodeId, time};
-use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, SETS_PER_LEVEL};
+use mainstay_replica::{InProcessNetwork, SETS_PER_LEVEL, UniformSets, UniformSetsOptions};
 use mainstay_store::disk::RealDisk;
 
 use super::cluster::Cluster;
@@ -60,8 +60,7 @@ pub(super) fn node(folder: &Path, settle: Duration, span: Duration) -> Outcome<V
     runtime()?.block_on(async {
         let node = NodeId(1);
         let transport = InProcessNetwork::new().endpoint(node);
-        let replicas =
-            NodeReplicas::open(Arc::new(RealDisk), folder, NodeReplicasOptions::new(node), transport).await?;
+        let replicas = UniformSets::open(Arc::new(RealDisk), folder, UniformSetsOptions::new(node), transport).await?;
         replicas.bootstrap().await?;
         let share = share_of_core(settle, span).await;
         replicas.stop().await;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::{Level, NodeId, PartitionId, task, time};
-use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role};
+use mainstay_replica::{InProcessNetwork, Partition, Role, UniformSets, UniformSetsOptions};
 use mainstay_store::disk::RealDisk;
 use mainstay_store::state::{Mark, MemoryStore, StateStore as _, WriteBatch};
 
@@ -75,8 +75,7 @@ fn commit(folder: &Path, level: Level, count: u64) -> Outcome<f64> {
     runtime()?.block_on(async {
         let node = NodeId(1);
         let transport = InProcessNetwork::new().endpoint(node);
-        let replicas =
-            NodeReplicas::open(Arc::new(RealDisk), folder, NodeReplicasOptions::new(node), transport).await?;
+        let replicas = UniformSets::open(Arc::new(RealDisk), folder, UniformSetsOptions::new(node), transport).await?;
         replicas.bootstrap().await?;
         let partition = replicas.partition(level, PartitionId(1));
         let mut watch = partition.watch();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::{Level, NodeId, PartitionId, task, time};
-use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role, SETS_PER_LEVEL};
+use mainstay_replica::{InProcessNetwork, Partition, Role, SETS_PER_LEVEL, UniformSets, UniformSetsOptions};
 use mainstay_store::disk::RealDisk;
 
 use super::payload;
@@ -120,13 +120,13 @@ fn read_all(folder: &Path) -> Outcome<f64> {
     Ok(watch.seconds())
 }
 
-async fn open_host(folder: &Path, options: NodeReplicasOptions) -> Outcome<NodeReplicas> {
+async fn open_host(folder: &Path, options: UniformSetsOptions) -> Outcome<UniformSets> {
     let transport = InProcessNetwork::new().endpoint(options.node);
-    Ok(NodeReplicas::open(Arc::new(RealDisk), folder, options, transport).await?)
+    Ok(UniformSets::open(Arc::new(RealDisk), folder, options, transport).await?)
 }
 
 /// One partition for each set, all of them writable.
-async fn partitions(replicas: &NodeReplicas) -> Outcome<Vec<Partition>> {
+async fn partitions(replicas: &UniformSets) -> Outcome<Vec<Partition>> {
     let mut partitions = Vec::new();
     for id in 0..u64::from(SETS_PER_LEVEL) {
         let partition = replicas.partition(Level::Persisted, PartitionId(id));
@@ -140,7 +140,7 @@ async fn partitions(replicas: &NodeReplicas) -> Outcome<Vec<Partition>> {
 
 /// Prepares a folder: state in a checkpoint, then log entries that are in none.
 pub(super) fn fill(folder: &Path, state: u64, log: u64) -> Outcome<Vec<f64>> {
-    let mut options = NodeReplicasOptions::new(NodeId(1));
+    let mut options = UniformSetsOptions::new(NodeId(1));
     // Checkpoints come when we say so, and commits are not merged: every one is an entry of the log.
     options.replica.checkpoint.bytes = u64::MAX;
     options.replica.checkpoint.unsaved_bytes_max = u64::MAX;
@@ -186,7 +186,7 @@ pub(super) fn fill(folder: &Path, state: u64, log: u64) -> Outcome<Vec<f64>> {
 pub(super) fn open(folder: &Path, state: u64) -> Outcome<Vec<f64>> {
     runtime()?.block_on(async {
         let watch = Stopwatch::start();
-        let replicas = open_host(folder, NodeReplicasOptions::new(NodeId(1))).await?;
+        let replicas = open_host(folder, UniformSetsOptions::new(NodeId(1))).await?;
         let partitions = partitions(&replicas).await?;
         for (number, partition) in (0..).zip(&partitions) {
             let first: u64 = number * FILL_BATCH;

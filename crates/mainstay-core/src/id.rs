@@ -36,13 +36,63 @@ number_id!(
     PartitionId, "p"
 );
 number_id!(
-    /// The fencing token of a primary: grows with every change of primary, never goes back.
-    Epoch, "e"
-);
-number_id!(
     /// The place of a commit in the order of its replica set. Grows, with gaps.
     SequenceNumber, "s"
 );
+
+/// The fencing token of a primary: grows with every change of primary, never goes back.
+///
+/// It is the data-loss number of the replica set in its upper 24 bits, and the term of its primary in the lower 40. A set that
+/// is created again, because what it held was lost, starts with term 1 and a higher data-loss number, so that all of
+/// its epochs are above those before.
+///
+/// ```
+/// use mainstay_core::Epoch;
+///
+/// assert!(Epoch::new(1, 1) > Epoch::new(0, 1_000_000));
+/// assert_eq!(Epoch::new(0, 7), Epoch(7));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Epoch(pub u64);
+
+impl Epoch {
+    /// The highest data-loss number that an epoch has room for.
+    pub const DATA_LOSS_MAX: u32 = (1 << (u64::BITS - Self::TERM_BITS)) - 1;
+
+    /// The highest term that an epoch has room for: a thousand elections in a second, for 34 years.
+    pub const TERM_MAX: u64 = (1 << Self::TERM_BITS) - 1;
+
+    const TERM_BITS: u32 = 40;
+
+    /// The epoch of a term, in a set with a data-loss number. Neither is ever above its maximum, [`DATA_LOSS_MAX`](Epoch::DATA_LOSS_MAX)
+    /// and [`TERM_MAX`](Epoch::TERM_MAX): what comes from elsewhere is checked where it is read. One that were is taken for the maximum.
+    pub const fn new(data_loss: u32, term: u64) -> Self {
+        let data_loss = if data_loss > Self::DATA_LOSS_MAX { Self::DATA_LOSS_MAX } else { data_loss };
+        let term = if term > Self::TERM_MAX { Self::TERM_MAX } else { term };
+        Self(((data_loss as u64) << Self::TERM_BITS) | term)
+    }
+
+    /// How often what the set held was given up as lost. Epochs from before this was counted have 0.
+    pub const fn data_loss(self) -> u32 {
+        (self.0 >> Self::TERM_BITS) as u32
+    }
+
+    /// The term of the primary.
+    pub const fn term(self) -> u64 {
+        self.0 & Self::TERM_MAX
+    }
+}
+
+/// `e7`, and `e2.7` for term 7 after two data losses.
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.data_loss() {
+            0 => write!(f, "e{}", self.term()),
+            data_loss => write!(f, "e{data_loss}.{}", self.term()),
+        }
+    }
+}
 
 /// All nodes that belong together. Drawn at random when the first of them is founded, so that no two clusters have the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -133,6 +183,21 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Invalid);
             assert!(error.to_string().contains(&format!("{wrong:?}")), "{error}");
         }
+    }
+
+    #[test]
+    fn an_epoch_after_a_data_loss_is_above_all_before() {
+        let (first, later, last) =
+            (Epoch::new(0, 1), Epoch::new(0, Epoch::TERM_MAX), Epoch::new(Epoch::DATA_LOSS_MAX, Epoch::TERM_MAX));
+        assert!(first < later && later < Epoch::new(1, 1) && Epoch::new(1, 9) < Epoch::new(2, 0));
+        assert_eq!((last, Epoch::new(u32::MAX, u64::MAX)), (Epoch(u64::MAX), Epoch(u64::MAX)));
+        for (data_loss, term) in [(0, 0), (0, 7), (3, 0), (3, 7), (Epoch::DATA_LOSS_MAX, 1), (1, Epoch::TERM_MAX)] {
+            let epoch = Epoch::new(data_loss, term);
+            assert_eq!((epoch.data_loss(), epoch.term()), (data_loss, term));
+        }
+        assert_eq!([first, Epoch::new(2, 7)].map(|epoch| epoch.to_string()), ["e1", "e2.7"]);
+        // Those that were stored before are the terms alone.
+        assert_eq!(contract::decode::<Epoch>(&contract::encode(&7u64).unwrap()).unwrap(), Epoch::new(0, 7));
     }
 
     #[test]

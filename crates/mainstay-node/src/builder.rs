@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mainstay_core::task::Home;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Error, ErrorKind, Level, NodeId, Result};
-use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Replica, Role};
+use mainstay_replica::{InProcessNetwork, Partition, Role, UniformSets, UniformSetsOptions};
 use mainstay_runtime::{
     Actor, ActorOptions, ActorSettings, Directory, PoolOptions, Provisions, Service, ServiceType, Services, Serving,
     Worker, WorkerType,
@@ -149,7 +149,7 @@ impl NodeBuilder {
     }
 
     /// Changes how the log, the stores and the replicas behave.
-    pub fn host_options(self, change: impl FnOnce(&mut NodeReplicasOptions) + Send + 'static) -> Self {
+    pub fn host_options(self, change: impl FnOnce(&mut UniformSetsOptions) + Send + 'static) -> Self {
         self.change(&[], move |node| change(&mut node.replicas))
     }
 
@@ -313,13 +313,9 @@ impl NodeBuilder {
 }
 
 /// Opens a data folder. What is wrong with it is told by the name of the setting.
-pub(crate) async fn open_host(
-    disk: Arc<dyn Disk>,
-    folder: &Path,
-    options: NodeReplicasOptions,
-) -> Result<NodeReplicas> {
+pub(crate) async fn open_host(disk: Arc<dyn Disk>, folder: &Path, options: UniformSetsOptions) -> Result<UniformSets> {
     let transport = InProcessNetwork::new().endpoint(options.node);
-    let opened = NodeReplicas::open(disk, folder, options, transport).await;
+    let opened = UniformSets::open(disk, folder, options, transport).await;
     opened.map_err(|error| error.about(format_args!("data_dir {}", folder.display())))
 }
 
@@ -334,7 +330,7 @@ fn declared(services: &[Offer]) -> Knowledge {
 }
 
 async fn assemble(
-    replicas: &NodeReplicas,
+    replicas: &UniformSets,
     node: NodeId,
     offers: Vec<Offer>,
     workers: &[WorkerType],
@@ -413,7 +409,7 @@ fn refuse_namesakes(services: &[Offer]) -> Result<()> {
 }
 
 /// Ends what was started if the start is given up half way.
-struct KillOnDrop(Option<NodeReplicas>);
+struct KillOnDrop(Option<UniformSets>);
 
 impl KillOnDrop {
     fn disarm(mut self) {
@@ -424,7 +420,7 @@ impl KillOnDrop {
 impl Drop for KillOnDrop {
     fn drop(&mut self) {
         if let Some(replicas) = &self.0 {
-            replicas.replicas().for_each(Replica::kill);
+            replicas.node_replicas().kill();
         }
     }
 }

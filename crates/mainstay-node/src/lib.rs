@@ -1,6 +1,6 @@
 //! The composition root: a [`Node`] is one process with one data folder, and this is where its parts are put together.
 //!
-//! The start of a node: [`NodeBuilder::start`] finds out what is set, and where ([`settings`]) → opens the data folder ([`mainstay_replica::NodeReplicas`]) → waits until the
+//! The start of a node: [`NodeBuilder::start`] finds out what is set, and where ([`settings`]) → opens the data folder ([`mainstay_replica::UniformSets`]) → waits until the
 //! partition with the [registry](Registry) has its primary → looks up or records each service's partitions → starts to
 //! serve them ([`mainstay_runtime::Directory`]). Only here do the runtime and the replicas meet.
 

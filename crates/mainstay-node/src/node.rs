@@ -5,7 +5,7 @@ use mainstay_core::partitioning::PartitionKey;
 use mainstay_core::task::{Gone, Home, Scope};
 use mainstay_core::time::Duration;
 use mainstay_core::{ActorId, Result};
-use mainstay_replica::{Health, NodeReplicas, Replica};
+use mainstay_replica::{Health, UniformSets};
 use mainstay_runtime::{Actor, Actors, Directory, Proxy, Services, SharedInterface};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -40,7 +40,7 @@ pub(crate) struct Inner {
     tasks: Scope,
     admin: OnceLock<Admin>,
     /// Gone once the node has stopped, because it keeps the data folder locked.
-    replicas: Mutex<Option<NodeReplicas>>,
+    replicas: Mutex<Option<UniformSets>>,
     stopped: OnceCell<()>,
 }
 
@@ -52,7 +52,7 @@ impl Node {
 
     /// `publish_interval` is how often metrics are handed to the recorder without being asked for; `None` for never.
     pub(crate) fn new(
-        replicas: NodeReplicas,
+        replicas: UniformSets,
         directory: Arc<Directory>,
         settings: Settings,
         farewells: Farewells,
@@ -253,7 +253,7 @@ impl Node {
         self.inner.end_tasks();
         let replicas = self.inner.replicas.lock().take();
         if let Some(replicas) = replicas {
-            replicas.replicas().for_each(Replica::kill);
+            replicas.node_replicas().kill();
             replicas.stop().await;
         }
     }
@@ -288,7 +288,7 @@ impl Inner {
     /// What is wrong; `None` once the node has stopped or begins to.
     pub(crate) fn health(&self) -> Option<Health> {
         let replicas = self.replicas.lock();
-        replicas.as_ref().filter(|_| !self.directory.is_stopped()).map(NodeReplicas::health)
+        replicas.as_ref().filter(|_| !self.directory.is_stopped()).map(|sets| sets.node_replicas().health())
     }
 
     /// Hands what actors, log and replicas have counted to the recorder.
@@ -296,7 +296,7 @@ impl Inner {
         self.directory.publish_metrics();
         // Not kept, because it holds the data folder.
         if let Some(replicas) = &*self.replicas.lock() {
-            self.publisher.publish(replicas);
+            self.publisher.publish(replicas.node_replicas());
         }
     }
 
@@ -313,7 +313,7 @@ impl Drop for Inner {
         self.end_tasks();
         self.directory.kill();
         if let Some(replicas) = self.replicas.get_mut() {
-            replicas.replicas().for_each(Replica::kill);
+            replicas.node_replicas().kill();
         }
     }
 }

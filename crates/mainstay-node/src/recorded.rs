@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay_core::{Error, Level, Result};
-use mainstay_replica::NodeReplicasOptions;
+use mainstay_replica::UniformSetsOptions;
 use mainstay_store::disk::{Disk as _, RealDisk};
 
 use crate::builder::{open_host, primary};
@@ -17,7 +17,7 @@ const IDENTITY_FILE: &str = "identity";
 ///
 /// # Errors
 /// `Conflict` if a node is using the folder, and whatever keeps one from starting.
-pub async fn recorded_services(folder: &Path, options: &NodeReplicasOptions) -> Result<Option<Vec<RecordedService>>> {
+pub async fn recorded_services(folder: &Path, options: &UniformSetsOptions) -> Result<Option<Vec<RecordedService>>> {
     let disk = RealDisk;
     let names = match disk.list(folder) {
         Ok(names) => names,

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use mainstay_core::task::{self, Blocking, Gone};
-use mainstay_core::{Epoch, Error, ErrorKind, PartitionId, Result, SequenceNumber, SetId};
+use mainstay_core::{Error, ErrorKind, PartitionId, Result, SequenceNumber, SetId};
 use mainstay_store::state::WriteBatchRef;
 use openraft::EntryPayload;
 use tokio::task::coop;
@@ -207,7 +207,7 @@ impl Changes {
             if let EntryPayload::Normal(command) = &entry.payload {
                 let parsed = ParsedCommand::parse(&command.0)?;
                 // One of another epoch was not applied.
-                if parsed.epoch == Epoch(id.leader_id.term) {
+                if parsed.epoch.term() == id.leader_id.term {
                     for commit in parsed.commits(id.index) {
                         let batches = commit.1.iter().map(|(_, batch)| (command.0.slice_ref(batch.as_bytes()), *batch));
                         self.take(commit.0, batches);

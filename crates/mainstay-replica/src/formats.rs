@@ -8,8 +8,9 @@ use mainstay_store::formats::WRITE_BATCH;
 
 /// The file that says whose data a folder holds.
 ///
-/// Version 1 named no cluster, and every persisted replica had the id of its node. Version 2 named no program.
-pub(crate) const IDENTITY: Format = Format::new("identity file", 1..=3);
+/// Version 1 named no cluster, and every persisted replica had the id of its node. Version 2 named no program. Version 3 had one
+/// replica of each set, in the group of the set's number, and counted no starts.
+pub(crate) const IDENTITY: Format = Format::new("identity file", 1..=4);
 
 /// What a replica must not forget: the vote that it gave.
 pub(crate) const HARD_STATE: Format = Format::new("hard state", 1..=1);

@@ -8,7 +8,7 @@ use mainstay_core::{Error, ErrorKind, NodeId, SetId, random, task, time};
 use parking_lot::Mutex;
 use rand::RngExt as _;
 
-use crate::transport::{Answer, Transport};
+use crate::transport::{Answer, Traffic, Transport};
 
 /// A network within one process, with the troubles of a real one: loss, delay, reordering, duplication, cuts.
 ///
@@ -44,8 +44,8 @@ struct Attached {
     scope: task::Scope,
 }
 
-/// What a node does with a request for one of its sets.
-pub type Handler = Arc<dyn Fn(SetId, Bytes) -> Pin<Box<dyn Future<Output = Bytes> + Send>> + Send + Sync>;
+/// What a node does with a request that a node has sent for one of its sets.
+pub type Handler = Arc<dyn Fn(NodeId, SetId, Bytes) -> Pin<Box<dyn Future<Output = Bytes> + Send>> + Send + Sync>;
 
 /// How bad the network is. The default has no trouble at all.
 #[derive(Debug, Clone, Copy, Default)]
@@ -138,7 +138,7 @@ impl InProcessNetwork {
         // must not keep its files, and their locks, until then.
         let handling = {
             let node = self.shared.lock().nodes.get(&to).cloned();
-            node.map(|node| node.scope.spawn((node.handler)(set, request)))
+            node.map(|node| node.scope.spawn((node.handler)(from, set, request)))
         };
         let Some(handling) = handling else {
             return Some(Err(Error::new(ErrorKind::Retry, format!("node {to} cannot be reached: retry"))));
@@ -170,7 +170,7 @@ struct Endpoint {
 }
 
 impl Transport for Endpoint {
-    fn call(&self, to: NodeId, set: SetId, request: Bytes) -> Answer {
+    fn call(&self, to: NodeId, set: SetId, _traffic: Traffic, request: Bytes) -> Answer {
         let (network, from) = (self.network.clone(), self.node);
         Box::pin(async move {
             let Troubles { duplication, late, late_max, .. } = network.troubles();

@@ -37,7 +37,7 @@ const MARK_BYTES: usize = 1 + 8 + 8;
 /// How long to wait while too much waits for the disk.
 const OVERLOAD_PAUSE: time::Duration = time::Duration::from_millis(1);
 
-/// A replica set's part of the node log, as openraft wants to see it.
+/// A replica's part of the node log, as openraft wants to see it.
 ///
 /// Compacting does not wait for the disk: the node log makes batches durable in order, so whatever is appended or voted
 /// afterwards is durable only together with it, and entries that come back after a crash are compacted again.
@@ -52,9 +52,14 @@ impl LogStorage {
         Self { log, group }
     }
 
-    /// The part of a set. Sets of one level share a log, and so their numbers tell them apart.
+    /// The part of the only replica that a log has of a set.
     pub(crate) fn of_set(log: Arc<dyn NodeLog>, set: SetId) -> Self {
         Self::new(log, GroupId(u64::from(set.number)))
+    }
+
+    /// Which part of the log it is.
+    pub(crate) fn group(&self) -> GroupId {
+        self.group
     }
 
     /// True if nothing of this group was ever written: it has promised nothing to anybody.

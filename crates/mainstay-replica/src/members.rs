@@ -20,6 +20,7 @@ use crate::options::Timing;
 use crate::raft::{LogId, Member, Types};
 use crate::replica::{Identity, Replica, Status};
 use crate::role_state::Role;
+use crate::transport::Traffic;
 
 /// How long a change of members may take to be committed.
 const CHANGE_TIMEOUT: time::Duration = time::Duration::from_secs(10);
@@ -76,7 +77,7 @@ impl Replica {
     /// lives by another timing; `UnknownVersion` if a node runs an earlier program, which cannot read the request. `Timeout` if for a minute no primary was found among the nodes, or nothing
     /// came from it, or if for five minutes it came no closer to being a voter; asking again is fine. `Fatal` if the replica has stopped.
     pub async fn join(&self, nodes: &[NodeId]) -> Result<()> {
-        let Identity { cluster, set, replica, node } = self.inner.identity;
+        let Identity { cluster, set, replica, node, .. } = self.inner.identity;
         let timing = self.inner.options.timing;
         let request = Envelope { cluster, to: None, request: Request::Join { replica, node, timing } }.encode();
         let pause = timing.heartbeat;
@@ -122,7 +123,7 @@ impl Replica {
             }
             let to = ask[0];
             ask.rotate_left(1);
-            let call = self.inner.transport.call(to, set, request.clone());
+            let call = self.inner.transport.call(to, set, Traffic::Heartbeat, request.clone());
             let answer = time::timeout(JOIN_REQUEST_TIMEOUT, call).await;
             match answer.ok().and_then(Result::ok).and_then(|bytes| Response::decode(bytes).ok()) {
                 Some(Response::Done) => {
@@ -267,7 +268,7 @@ impl Replica {
     }
 
     /// Waits until a learner has what the log had when this was called.
-    async fn caught_up(&self, replica: ReplicaId, node: NodeId) -> Result<()> {
+    pub(crate) async fn caught_up(&self, replica: ReplicaId, node: NodeId) -> Result<()> {
         let goal = self.status().log_next;
         let caught_up = async {
             let mut metrics = self.inner.raft.metrics();
@@ -328,12 +329,17 @@ impl Replica {
     /// Carries out a change, and with it one that is half done. If this replica is not among the voters that the set has
     /// then, it hands over to one that is, which carries the change out.
     pub(crate) async fn change_members(&self, change: ChangeMembers<u64, Member>) -> Result<()> {
+        self.change_members_to(change, false).await
+    }
+
+    /// The same; if they are to, voters that go learn on.
+    pub(crate) async fn change_members_to(&self, change: ChangeMembers<u64, Member>, learn_on: bool) -> Result<()> {
         let staying = self.voters_after(&change);
         if !staying.is_empty() && !staying.contains(&self.inner.identity.replica) {
             return Err(self.leave_to(staying).await);
         }
         self.outlive_others().await?;
-        self.write_members(change).await
+        self.write_members(change, learn_on).await
     }
 
     /// Makes this replica the only voter of a volatile set of which all others are gone for good. Before any other change: one that
@@ -347,16 +353,16 @@ impl Replica {
             %set, %replica, %node,
             "all other voters of a volatile set are gone: it goes on with what this replica has, and what they alone had is lost"
         );
-        self.write_members(ChangeMembers::ReplaceAllVoters(BTreeSet::from([replica.0]))).await?;
+        self.write_members(ChangeMembers::ReplaceAllVoters(BTreeSet::from([replica.0])), false).await?;
         Err(Error::new(
             ErrorKind::Retry,
             format!("replica {replica} has just become the only voter of set {set}: retry"),
         ))
     }
 
-    async fn write_members(&self, change: ChangeMembers<u64, Member>) -> Result<()> {
+    async fn write_members(&self, change: ChangeMembers<u64, Member>, learn_on: bool) -> Result<()> {
         let before = self.membership_id().await?;
-        match self.inner.raft.change_membership(change, false).await {
+        match self.inner.raft.change_membership(change, learn_on).await {
             Ok(_) => Ok(()),
             // Only the second step was refused: the first is in force, and the next primary goes on from there.
             Err(RaftError::APIError(lost @ ClientWriteError::ForwardToLeader(_)))
@@ -370,7 +376,7 @@ impl Replica {
 
     /// Hands over to one of those who stay, as who is outside of a set must not lead it. Returns what the caller of the
     /// change is told.
-    async fn leave_to(&self, staying: BTreeSet<ReplicaId>) -> Error {
+    pub(crate) async fn leave_to(&self, staying: BTreeSet<ReplicaId>) -> Error {
         let Identity { set, replica, node, .. } = self.inner.identity;
         let Some((transfer_target, at)) = self.transfer_target(&staying).await else {
             return Error::invalid(format!(

@@ -7,7 +7,7 @@ use futures_util::Stream;
 use mainstay_core::{ClusterId, Error, ErrorKind, NodeId, ReplicaId, Result, SetId, random, task, time};
 use openraft::base::{BoxFuture, BoxStream};
 use openraft::errors::{RPCError, ReplicationClosed, StreamingError, Unreachable};
-use openraft::network::{RPCOption, stream_append_sequential};
+use openraft::network::RPCOption;
 use openraft::raft::{
     AppendEntriesRequest, AppendEntriesResponse, SnapshotResponse, StreamAppendResult, TransferLeaderRequest,
     VoteRequest, VoteResponse,
@@ -20,12 +20,13 @@ use crate::activity::Upkeep;
 use crate::coalesce_empty_appends::CoalesceEmptyAppends;
 use crate::lost_voters::LostVoters;
 use crate::message::{Envelope, Request, Response};
+use crate::pipelined_appends::PipelinedAppends;
 use crate::raft::{LogId, Member, Types, Vote};
 use crate::repeat::{Patience, repeat};
 use crate::replica::SNAPSHOT_CHUNK_TIMEOUT;
 use crate::retention::Retention;
 use crate::state_machine::{SnapshotData, SnapshotOf};
-use crate::transport::Transport;
+use crate::transport::{Traffic, Transport};
 use crate::wire;
 
 /// The slowest way between two nodes on which entries still get through, whatever their size.
@@ -57,23 +58,68 @@ impl RaftNetworkFactory<Types> for Network {
     type Network = Peer;
 
     async fn new_client(&mut self, target: u64, node: &Member) -> Peer {
-        Peer { network: self.clone(), replica: ReplicaId(target), node: node.node, acknowledged: None }
+        self.peer(target, node, Traffic::Log)
+    }
+
+    async fn new_heartbeat_client(&mut self, target: u64, node: &Member) -> Peer {
+        self.peer(target, node, Traffic::Heartbeat)
+    }
+
+    async fn new_snapshot_client(&mut self, target: u64, node: &Member) -> Peer {
+        self.peer(target, node, Traffic::Snapshot)
+    }
+}
+
+impl Network {
+    /// The way to a replica. `appends` is what requests to append are: those of a heartbeat must not wait behind entries, and those
+    /// that come after entries must not overtake them, even if they have none themselves.
+    fn peer(&self, target: u64, node: &Member, appends: Traffic) -> Peer {
+        let way = Way { network: self.clone(), replica: ReplicaId(target), node: node.node, appends };
+        Peer { way: Arc::new(way), acknowledged: None }
     }
 }
 
 /// The way to one replica on another node.
 #[derive(Debug)]
-pub(crate) struct Peer {
+pub(crate) struct Way {
     network: Network,
     replica: ReplicaId,
     node: NodeId,
+    /// As what requests to append travel.
+    appends: Traffic,
+}
+
+/// One of openraft's connections to a replica on another node.
+#[derive(Debug)]
+pub(crate) struct Peer {
+    pub(crate) way: Arc<Way>,
     /// The last entry that the replica has said to have.
     acknowledged: Option<LogId>,
 }
 
-impl Peer {
-    async fn call(&self, request: Request, limit: time::Duration) -> Result<Response, RPCError<Types>> {
-        self.exchange(request, limit).await.map_err(|error| RPCError::Unreachable(Unreachable::new(&error)))
+impl Way {
+    /// Sends entries, or none, and waits for the answer.
+    pub(crate) async fn append(
+        &self,
+        request: AppendEntriesRequest<Types>,
+        least: time::Duration,
+    ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
+        self.check_kept(&request)?;
+        let limit = Self::append_limit(&request, least);
+        match self.call(self.appends, Request::Append(request), limit).await? {
+            Response::Append(response) => Ok(response),
+            gone if self.is_answered_for(&gone) => Ok(AppendEntriesResponse::Success),
+            other => Err(self.unexpected(&other)),
+        }
+    }
+
+    async fn call(
+        &self,
+        traffic: Traffic,
+        request: Request,
+        limit: time::Duration,
+    ) -> Result<Response, RPCError<Types>> {
+        self.exchange(traffic, request, limit).await.map_err(|error| RPCError::Unreachable(Unreachable::new(&error)))
     }
 
     /// How long an append may take: a heartbeat when there is nothing to carry, and longer the more there is, because what
@@ -83,9 +129,9 @@ impl Peer {
         least + time::Duration::from_secs_f64(bytes as f64 / BYTES_PER_SEC_MIN)
     }
 
-    async fn exchange(&self, request: Request, limit: time::Duration) -> Result<Response> {
+    async fn exchange(&self, traffic: Traffic, request: Request, limit: time::Duration) -> Result<Response> {
         let request = self.envelope(request);
-        let answer = self.network.transport.call(self.node, self.network.set, request);
+        let answer = self.network.transport.call(self.node, self.network.set, traffic, request);
         let response = Response::decode(time::timeout(limit, answer).await.map_err(|_| self.no_answer())??)?;
         self.network.lost.heard(self.replica, &response);
         Ok(response)
@@ -136,59 +182,17 @@ impl Peer {
         ))))
     }
 
-    /// Refuses an answer to entries that no replica gives that follows the protocol: openraft takes such an answer at its word,
-    /// and may count entries as stored that are not.
-    fn check_answer(
-        &mut self,
-        sent: &SentEntries,
-        response: AppendEntriesResponse<Types>,
-    ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
-        let makes_sense = match &response {
-            AppendEntriesResponse::Success => true,
-            AppendEntriesResponse::HigherVote(vote) => !self.is_of_mine(vote, &sent.vote),
-            // All or nothing: replicas take the entries of a request in as a whole.
-            AppendEntriesResponse::PartialSuccess(last) => *last == sent.prev || *last == sent.last,
-            // Nothing comes before the first entry that could be in conflict.
-            AppendEntriesResponse::Conflict => sent.prev.is_some(),
-        };
-        if !makes_sense {
-            return Err(self.unexpected(&Response::Append(response)));
-        }
-        match &response {
-            AppendEntriesResponse::Success => self.acknowledged = self.acknowledged.max(sent.last),
-            AppendEntriesResponse::PartialSuccess(last) => self.acknowledged = self.acknowledged.max(*last),
-            AppendEntriesResponse::Conflict if sent.prev <= self.acknowledged => self.tell_of_lost_entries(),
-            AppendEntriesResponse::Conflict | AppendEntriesResponse::HigherVote(_) => {}
-        }
-        Ok(response)
-    }
-
     /// True if an answer tells of a later vote for this replica than that of the request. Nobody knows such a vote before this
     /// replica, unless the request is obsolete by now; openraft would take this replica for its own successor.
     fn is_of_mine(&self, told: &Vote, sent: &Vote) -> bool {
         told.leader_id.voted_for == self.network.me.0 && told > sent
     }
 
-    /// Says, once, that the replica has forgotten what it had acknowledged.
-    fn tell_of_lost_entries(&mut self) {
-        let Some(entry) = self.acknowledged.take() else { return };
-        self.network.forgetful.lock().insert(self.replica);
-        tracing::error!(
-            set = %self.network.set,
-            replica = %self.replica,
-            node = %self.node,
-            %entry,
-            "a replica lacks entries that it has acknowledged: its data folder was replaced by an older copy, or its disk loses writes; \
-             it gets them again, but until then commits may be on fewer nodes than a quorum: in a cluster start such a node with an \
-             empty folder instead, so that it joins as a new member"
-        );
-    }
-
     /// Sends a piece of a state, or that it is complete; both may come twice.
     async fn send_part(&self, request: Request, limit: time::Duration) -> Result<Response, RPCError<Types>> {
         let request = self.envelope(request);
         let first = PART_SILENCE_MIN + time::Duration::from_secs_f64(request.len() as f64 / BYTES_PER_SEC_MIN);
-        let ask = || self.network.transport.call(self.node, self.network.set, request.clone());
+        let ask = || self.network.transport.call(self.node, self.network.set, Traffic::Snapshot, request.clone());
         let answer = repeat(ask, Patience { first, limit }).await;
         let answer = answer.and_then(|answer| Response::decode(answer.ok_or_else(|| self.no_answer())?));
         answer.map_err(|error| RPCError::Unreachable(Unreachable::new(&error)))
@@ -238,17 +242,61 @@ impl Peer {
     }
 }
 
+impl Peer {
+    /// Refuses an answer to entries that no replica gives that follows the protocol: openraft takes such an answer at its word,
+    /// and may count entries as stored that are not.
+    pub(crate) fn check_answer(
+        &mut self,
+        sent: &SentEntries,
+        response: AppendEntriesResponse<Types>,
+    ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
+        let makes_sense = match &response {
+            AppendEntriesResponse::Success => true,
+            AppendEntriesResponse::HigherVote(vote) => !self.way.is_of_mine(vote, &sent.vote),
+            // All or nothing: replicas take the entries of a request in as a whole.
+            AppendEntriesResponse::PartialSuccess(last) => *last == sent.prev || *last == sent.last,
+            // Nothing comes before the first entry that could be in conflict.
+            AppendEntriesResponse::Conflict => sent.prev.is_some(),
+        };
+        if !makes_sense {
+            return Err(self.way.unexpected(&Response::Append(response)));
+        }
+        match &response {
+            AppendEntriesResponse::Success => self.acknowledged = self.acknowledged.max(sent.last),
+            AppendEntriesResponse::PartialSuccess(last) => self.acknowledged = self.acknowledged.max(*last),
+            AppendEntriesResponse::Conflict if sent.prev <= self.acknowledged => self.tell_of_lost_entries(),
+            AppendEntriesResponse::Conflict | AppendEntriesResponse::HigherVote(_) => {}
+        }
+        Ok(response)
+    }
+
+    /// Says, once, that the replica has forgotten what it had acknowledged.
+    fn tell_of_lost_entries(&mut self) {
+        let Some(entry) = self.acknowledged.take() else { return };
+        self.way.network.forgetful.lock().insert(self.way.replica);
+        tracing::error!(
+            set = %self.way.network.set,
+            replica = %self.way.replica,
+            node = %self.way.node,
+            %entry,
+            "a replica lacks entries that it has acknowledged: its data folder was replaced by an older copy, or its disk loses writes; \
+             it gets them again, but until then commits may be on fewer nodes than a quorum: in a cluster start such a node with an \
+             empty folder instead, so that it joins as a new member"
+        );
+    }
+}
+
 /// What a request carries.
-struct SentEntries {
+pub(crate) struct SentEntries {
     vote: Vote,
     /// The entry before those that are sent.
-    prev: Option<LogId>,
+    pub(crate) prev: Option<LogId>,
     /// The last of those, or the one before them if there are none.
-    last: Option<LogId>,
+    pub(crate) last: Option<LogId>,
 }
 
 impl SentEntries {
-    fn of(request: &AppendEntriesRequest<Types>) -> Self {
+    pub(crate) fn of(request: &AppendEntriesRequest<Types>) -> Self {
         let last = request.entries.last().map(|entry| entry.log_id).or(request.prev_log_id);
         Self { vote: request.vote, prev: request.prev_log_id, last }
     }
@@ -262,14 +310,9 @@ impl RaftNetworkV2<Types> for Peer {
         request: AppendEntriesRequest<Types>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
-        self.check_kept(&request)?;
         let sent = SentEntries::of(&request);
-        let limit = Self::append_limit(&request, option.hard_ttl());
-        match self.call(Request::Append(request), limit).await? {
-            Response::Append(response) => self.check_answer(&sent, response),
-            gone if self.is_answered_for(&gone) => Ok(AppendEntriesResponse::Success),
-            other => Err(self.unexpected(&other)),
-        }
+        let answer = self.way.append(request, option.hard_ttl()).await?;
+        self.check_answer(&sent, answer)
     }
 
     fn stream_append<'s, S>(
@@ -280,7 +323,8 @@ impl RaftNetworkV2<Types> for Peer {
     where
         S: Stream<Item = AppendEntriesRequest<Types>> + Send + Unpin + 'static,
     {
-        stream_append_sequential(self, CoalesceEmptyAppends::new(input), option)
+        let appends = PipelinedAppends::new(self, CoalesceEmptyAppends::new(input), option.hard_ttl());
+        Box::pin(async move { Ok::<BoxStream<'s, _>, _>(Box::pin(appends)) })
     }
 
     async fn vote(
@@ -289,10 +333,10 @@ impl RaftNetworkV2<Types> for Peer {
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
         let granted = VoteResponse::new(request.vote, request.last_log_id, true);
-        match self.call(Request::Vote(request), option.hard_ttl()).await? {
-            Response::Vote(response) if !self.is_of_mine(&response.vote, &granted.vote) => Ok(response),
-            gone if self.is_answered_for(&gone) => Ok(granted),
-            other => Err(self.unexpected(&other)),
+        match self.way.call(Traffic::Heartbeat, Request::Vote(request), option.hard_ttl()).await? {
+            Response::Vote(response) if !self.way.is_of_mine(&response.vote, &granted.vote) => Ok(response),
+            gone if self.way.is_answered_for(&gone) => Ok(granted),
+            other => Err(self.way.unexpected(&other)),
         }
     }
 
@@ -302,10 +346,10 @@ impl RaftNetworkV2<Types> for Peer {
         option: RPCOption,
     ) -> Result<VoteResponse<Types>, RPCError<Types>> {
         let granted = VoteResponse::new(request.vote, request.last_log_id, true);
-        match self.call(Request::PreVote(request), option.hard_ttl()).await? {
-            Response::Vote(response) if !self.is_of_mine(&response.vote, &granted.vote) => Ok(response),
-            gone if self.is_answered_for(&gone) => Ok(granted),
-            other => Err(self.unexpected(&other)),
+        match self.way.call(Traffic::Heartbeat, Request::PreVote(request), option.hard_ttl()).await? {
+            Response::Vote(response) if !self.way.is_of_mine(&response.vote, &granted.vote) => Ok(response),
+            gone if self.way.is_answered_for(&gone) => Ok(granted),
+            other => Err(self.way.unexpected(&other)),
         }
     }
 
@@ -319,7 +363,7 @@ impl RaftNetworkV2<Types> for Peer {
         tokio::select! {
             biased;
             closed = cancel => Err(StreamingError::Closed(closed)),
-            sent = self.send_snapshot(vote, snapshot) => sent.map(SnapshotResponse::new),
+            sent = self.way.send_snapshot(vote, snapshot) => sent.map(SnapshotResponse::new),
         }
     }
 
@@ -328,9 +372,9 @@ impl RaftNetworkV2<Types> for Peer {
         request: TransferLeaderRequest<Types>,
         option: RPCOption,
     ) -> Result<openraft::raft::TransferLeaderResponse<Types>, RPCError<Types>> {
-        match self.call(Request::Transfer(request), option.hard_ttl()).await? {
+        match self.way.call(Traffic::Heartbeat, Request::Transfer(request), option.hard_ttl()).await? {
             Response::Done => Ok(Ok(())),
-            other => Err(self.unexpected(&other)),
+            other => Err(self.way.unexpected(&other)),
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::raft::{Member, Raft, Types};
 use crate::receiver::Receiver;
 use crate::retention::{Bounds, Retention};
 use crate::role_state::{RoleState, RoleTracker};
+use crate::senders::Senders;
 use crate::state_machine::{Position, StateMachine};
 use crate::transport::Transport;
 use crate::unfinished::finish_changes;
@@ -71,6 +72,8 @@ pub struct Identity {
     pub replica: ReplicaId,
     /// The node that it lives on.
     pub node: NodeId,
+    /// How often what the set held was given up as lost: all replicas of a set have the same, and its epochs begin with it.
+    pub data_loss: u32,
 }
 
 pub(crate) struct Inner {
@@ -89,6 +92,7 @@ pub(crate) struct Inner {
     upkeep: Arc<Upkeep>,
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) receiver: Receiver,
+    senders: Senders,
     pub(crate) scope: task::Scope,
     pub(crate) member_changes: MemberChanges,
     pub(crate) claims: Arc<Claims>,
@@ -140,6 +144,18 @@ impl Replica {
         store: Arc<dyn StateStore>,
         transport: Arc<dyn Transport>,
     ) -> Result<Self> {
+        let log = LogStorage::of_set(log, identity.set);
+        Self::start_on(identity, options, log, store, transport).await
+    }
+
+    /// Starts a replica on its part of a log that may have had others of the set.
+    pub(crate) async fn start_on(
+        identity: Identity,
+        options: ReplicaOptions,
+        log: LogStorage,
+        store: Arc<dyn StateStore>,
+        transport: Arc<dyn Transport>,
+    ) -> Result<Self> {
         options.check()?;
         let scope = task::Scope::new();
         // On the heap: it is large, and who starts many replicas carries it along.
@@ -155,13 +171,12 @@ impl Replica {
     async fn start_in(
         identity: Identity,
         options: ReplicaOptions,
-        log: Arc<dyn NodeLog>,
+        log_storage: LogStorage,
         store: Arc<dyn StateStore>,
         transport: Arc<dyn Transport>,
         scope: task::Scope,
     ) -> Result<Self> {
         let options = ReplicaOptions { checkpoint: options.checkpoint.staggered(identity.set), ..options };
-        let log_storage = LogStorage::of_set(log, identity.set);
         log_storage.check()?;
         log_storage.check_joins(store.mark().index, &format!("the state of set {}", identity.set))?;
         let fresh = log_storage.is_pristine();
@@ -208,7 +223,7 @@ impl Replica {
                 committer.answer();
             }
         });
-        let role_tracker = RoleTracker::new(identity.set, &raft, &options.timing, committer.clone(), progress.clone());
+        let role_tracker = RoleTracker::new(&identity, &raft, &options.timing, committer.clone(), progress.clone());
         let role_tracker = Arc::new(role_tracker);
         let receiver = Receiver::new(
             identity,
@@ -219,6 +234,7 @@ impl Replica {
             fresh,
             &options,
         );
+        let senders = Senders::new(identity, &raft);
         let inner = Inner {
             identity,
             options,
@@ -235,6 +251,7 @@ impl Replica {
             upkeep,
             transport,
             receiver,
+            senders,
             scope,
             member_changes: MemberChanges::default(),
             claims: Arc::default(),
@@ -334,11 +351,27 @@ impl Replica {
         }
     }
 
-    /// Answers a request of another replica. Whatever the bytes are, it answers and does not panic.
-    pub async fn receive(&self, request: Bytes) -> Bytes {
+    /// Tells the replica from which nodes requests are to be expected, beside those of the members that it knows: the nodes of the
+    /// members that the set is going to have. It takes the place of what was told before. A replica that knows of no members yet
+    /// takes requests from these alone.
+    ///
+    /// A replica whose log lacks the newest members knows the primary only by this. So it is to be told before the members are changed,
+    /// and after each start.
+    pub fn expect_members(&self, nodes: impl IntoIterator<Item = NodeId>) {
+        self.inner.senders.expect(nodes.into_iter().collect());
+    }
+
+    /// Lets the replica take requests from any node of its cluster: for networks that nobody else can reach, such as one within
+    /// a process.
+    pub fn expect_anyone(&self) {
+        self.inner.senders.expect_anyone();
+    }
+
+    /// Answers a request of another replica, which has come from a node. Whatever the bytes are, it answers and does not panic.
+    pub async fn receive(&self, from: NodeId, request: Bytes) -> Bytes {
         let version = answer_version(&request);
         let response = match Envelope::decode(request) {
-            Ok(envelope) => match (self.misdirected(&envelope), envelope.request) {
+            Ok(envelope) => match (self.misdirected(from, &envelope), envelope.request) {
                 (Some(refusal), _) => refusal,
                 (None, Request::Join { replica, node, timing }) => self.take_in(replica, node, timing),
                 (None, request) => quiet(self.inner.receiver.handle(request)).await,
@@ -348,9 +381,9 @@ impl Replica {
         response.encode(version)
     }
 
-    /// The answer to a request that is not for this replica.
-    fn misdirected(&self, envelope: &Envelope) -> Option<Response> {
-        let Identity { cluster, set, replica, node } = self.inner.identity;
+    /// The answer to a request that is not for this replica, or comes from who has no part in its set.
+    fn misdirected(&self, from: NodeId, envelope: &Envelope) -> Option<Response> {
+        let Identity { cluster, set, replica, node, .. } = self.inner.identity;
         if envelope.cluster != cluster {
             return Some(Response::Refused(format!(
                 "node {node} belongs to cluster {cluster} and the request came from cluster {}: see that the address is that of a \
@@ -359,12 +392,17 @@ impl Replica {
             )));
         }
         match (envelope.to, &envelope.request) {
-            (None, Request::Join { .. }) => None,
-            (None, _) => Some(Response::Refused(format!(
-                "a request to replica {replica} of set {set} on node {node} does not say which replica it is for"
-            ))),
-            (Some(to), _) => (to != replica).then_some(Response::WrongReplica(replica)),
+            (None, Request::Join { .. }) => {}
+            (None, _) => {
+                return Some(Response::Refused(format!(
+                    "a request to replica {replica} of set {set} on node {node} does not say which replica it is for"
+                )));
+            }
+            // Whoever sends it: that a replica is gone is to be known by all who miss it.
+            (Some(to), _) if to != replica => return Some(Response::WrongReplica(replica)),
+            (Some(_), _) => {}
         }
+        self.inner.senders.check(from, &envelope.request).err().map(Response::Refused)
     }
 
     /// A handle to one of the partitions that live in this set.

@@ -13,6 +13,7 @@ use crate::committer::{Committer, not_primary};
 use crate::options::Timing;
 use crate::progress::Progress;
 use crate::raft::{Raft, Types, Watched};
+use crate::replica::Identity;
 
 /// What a replica may do at the moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,7 @@ const FOR_EVER: time::Duration = time::Duration::from_secs(365 * 24 * 3_600);
 /// and stops services, and it turns at the latest when the lease has run out.
 pub(crate) struct RoleTracker {
     set: SetId,
+    data_loss: u32,
     me: u64,
     lease: time::Duration,
     server: Watched<RaftServerMetrics<Types>>,
@@ -78,14 +80,15 @@ fn has_vote(server: &RaftServerMetrics<Types>, me: u64) -> bool {
 
 impl RoleTracker {
     pub(crate) fn new(
-        set: SetId,
+        identity: &Identity,
         raft: &Raft,
         timing: &Timing,
         committer: Arc<Committer>,
         progress: Arc<Progress>,
     ) -> Self {
         Self {
-            set,
+            set: identity.set,
+            data_loss: identity.data_loss,
             me: *raft.node_id(),
             lease: timing.lease(),
             server: raft.server_metrics(),
@@ -117,7 +120,7 @@ impl RoleTracker {
             let server = self.server.borrow_watched();
             server.state == ServerState::Leader
                 && has_vote(&server, self.me)
-                && server.vote.leader_id.term == role_state.epoch.0
+                && server.vote.leader_id.term == role_state.epoch.term()
         };
         let held = || self.leases_until().is_some_and(|until| time::now() < until);
         if role_state.role == Role::Primary && leads && held() {
@@ -193,10 +196,11 @@ impl RoleTracker {
             (is_leader, has_vote(&server, self.me), server.vote.leader_id.term, node)
         };
         let current = self.role_state();
-        let epoch = Epoch(term).max(current.epoch);
+        let led = Epoch::new(self.data_loss, term);
+        let epoch = led.max(current.epoch);
         // Who leads and may not serve has nobody to send a caller to: it is not the primary, and knows of no other.
         let secondary = RoleState { role: Role::Secondary, epoch, primary: primary.filter(|_| !is_leader) };
-        if !is_leader || !has_vote || epoch != Epoch(term) || term <= self.stepped_back.load(Ordering::SeqCst) {
+        if !is_leader || !has_vote || epoch != led || led.0 <= self.stepped_back.load(Ordering::SeqCst) {
             return (secondary, None);
         }
         let now = time::now();
@@ -240,11 +244,11 @@ impl RoleTracker {
                 // Before anybody hears of the role: who does may commit.
                 self.committer.open(epoch);
             }
-            let (set, replica, epoch, role) = (self.set, self.me, next.epoch.0, next.role);
+            let (set, replica, epoch, role) = (self.set, self.me, next.epoch, next.role);
             // Of a replica that is alone it says no more than that the node has started or stopped.
             match self.is_alone() {
-                true => tracing::debug!(%set, replica, epoch, ?role, "role changed"),
-                false => tracing::info!(%set, replica, epoch, ?role, "role changed"),
+                true => tracing::debug!(%set, replica, %epoch, ?role, "role changed"),
+                false => tracing::info!(%set, replica, %epoch, ?role, "role changed"),
             }
         }
         self.committer.point_to(next.primary);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
-use mainstay_core::{Epoch, Error, ErrorKind, Result, task};
+use mainstay_core::{Error, ErrorKind, Result, task};
 use mainstay_store::state::{self, Import, Mark, StateSnapshot, StateStore, Write};
 use openraft::storage::{EntryResponder, RaftStateMachine, Snapshot};
 use openraft::{EntryPayload, OptionalSend, RaftSnapshotBuilder};
@@ -106,7 +106,7 @@ impl StateMachine {
     fn apply_command(&self, mark: Mark, id: LogId, command: &Command) -> Result<Applied> {
         let parsed = ParsedCommand::parse(&command.0)?;
         self.scheduler.logged(mark.index, command.0.len() as u64);
-        let accepted = parsed.epoch == Epoch(id.leader_id.term);
+        let accepted = parsed.epoch.term() == id.leader_id.term;
         let writes: &mut dyn Iterator<Item = Write<'_>> =
             if accepted { &mut parsed.writes(id.index) } else { &mut std::iter::empty() };
         let refused = match self.store.apply(mark.clone(), writes) {

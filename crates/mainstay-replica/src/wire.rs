@@ -5,16 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use mainstay_core::format::Format;
-use mainstay_core::{Error, NodeId, Result};
+use mainstay_core::{Epoch, Error, NodeId, Result};
 use openraft::EntryPayload;
 
 use crate::formats::LOG_ENTRY;
 use crate::raft::{self, Command, Entry, LogId, Member, Membership, StoredMembership, Vote};
 
 /// What no log and no succession of primaries will ever reach, so that counting on cannot overflow. A sequence number has
-/// 48 bits for the index.
+/// 48 bits for the index, an epoch 40 for the term.
 const INDEX_MAX: u64 = (1 << 47) - 1;
-const TERM_MAX: u64 = (1 << 62) - 1;
+const TERM_MAX: u64 = Epoch::TERM_MAX / 2;
 
 /// The bytes of an entry before its payload: version, term, kind.
 const ENTRY_HEAD_BYTES: usize = 1 + 8 + 1;

@@ -29,7 +29,7 @@ async fn open(disk: &SimDisk, log: LogOptions) -> Replica {
 async fn open_with(disk: Arc<SimDisk>, log: LogOptions, store: Arc<dyn StateStore>) -> Replica {
     let log = Arc::new(SegmentLog::open(disk, Path::new("/log"), log).unwrap());
     let set = SetId { level: Level::Persisted, number: 0 };
-    let identity = Identity { cluster: ClusterId(1), set, replica: ReplicaId(1), node: NodeId(1) };
+    let identity = Identity { cluster: ClusterId(1), set, replica: ReplicaId(1), node: NodeId(1), data_loss: 0 };
     let transport = InProcessNetwork::new().endpoint(NodeId(1));
     let replica = Replica::start(identity, ReplicaOptions::default(), log, store, transport).await.unwrap();
     replica.bootstrap(&BTreeMap::from([(ReplicaId(1), NodeId(1))])).await.unwrap();

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use mainstay_core::{Level, NodeId, PartitionId};
-use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Role};
+use mainstay_replica::{InProcessNetwork, Role, UniformSets, UniformSetsOptions};
 use mainstay_store::disk::RealDisk;
 use mainstay_store::log::LogOptions;
 
@@ -22,14 +22,14 @@ const ACKNOWLEDGED_MIN: usize = 150;
 /// In front of a key that was acknowledged.
 const WORD: &str = "acknowledged ";
 
-async fn open(folder: &Path) -> NodeReplicas {
-    let mut options = NodeReplicasOptions::new(NodeId(1));
+async fn open(folder: &Path) -> UniformSets {
+    let mut options = UniformSetsOptions::new(NodeId(1));
     options.sets_per_level = 2;
     options.log = LogOptions { segment_bytes: 256 << 10, ..LogOptions::default() };
     options.replica.checkpoint.bytes = 64 << 10;
     options.replica.checkpoint.log_keep_bytes = 0;
     let transport = InProcessNetwork::new().endpoint(NodeId(1));
-    let replicas = NodeReplicas::open(Arc::new(RealDisk), folder, options, transport).await.unwrap();
+    let replicas = UniformSets::open(Arc::new(RealDisk), folder, options, transport).await.unwrap();
     replicas.bootstrap().await.unwrap();
     for replica in replicas.replicas() {
         replica.watch().wait_for(|role_state| role_state.role == Role::Primary).await.unwrap();

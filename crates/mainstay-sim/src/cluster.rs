@@ -133,13 +133,14 @@ impl Cluster {
                 return Err(error);
             }
         };
+        replica.expect_anyone();
         let handler = replica.clone();
         self.network.attach(
             id,
             scope.clone(),
-            Arc::new(move |_, request| {
+            Arc::new(move |from, _, request| {
                 let replica = handler.clone();
-                Box::pin(async move { replica.receive(request).await })
+                Box::pin(async move { replica.receive(from, request).await })
             }),
         );
         Ok(Running { replica, scope })
@@ -163,7 +164,7 @@ impl Cluster {
             std::mem::forget(store.clone());
         }
         let store = Arc::new(RecordingStore { replica: id.to_string(), store, ledger: self.ledger.clone() });
-        let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(id.0), node: id };
+        let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(id.0), node: id, data_loss: 0 };
         Replica::start(identity, self.scenario.replica.clone(), log, store, self.network.endpoint(id)).await
     }
 

@@ -10,7 +10,7 @@ use std::task::{Context, Waker};
 use bytes::Bytes;
 use mainstay_core::time::{Duration, WallTime};
 use mainstay_core::{ActorId, ErrorKind, Level, NodeId};
-use mainstay_replica::{NodeReplicasOptions, Partition};
+use mainstay_replica::{Partition, UniformSetsOptions};
 use mainstay_state::actor::{ActorStore, ActorWrites, Answer, IDEMPOTENCY_KEY_BYTES_MAX, Reminder, Schedule};
 use support::{LEVELS, TestNode, stored_keys};
 
@@ -125,8 +125,8 @@ async fn an_answer_that_is_kept_with_the_deletion_keeps_its_place() {
 }
 
 /// A host whose commits are small, so that little is much.
-fn small_commits() -> NodeReplicasOptions {
-    let mut options = NodeReplicasOptions { sets_per_level: 1, ..NodeReplicasOptions::new(NodeId(1)) };
+fn small_commits() -> UniformSetsOptions {
+    let mut options = UniformSetsOptions { sets_per_level: 1, ..UniformSetsOptions::new(NodeId(1)) };
     options.replica.commit.commit_bytes_max = 64 << 10;
     options
 }

@@ -8,7 +8,7 @@ use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ActorId, ClusterId, ErrorKind, Level, NodeId, PartitionId, Result, SequenceNumber};
 use mainstay_replica::{
-    InProcessNetwork, KeyRange, NodeReplicas, NodeReplicasOptions, Order, Partition, RealDisk, ReplicaOptions, Role,
+    InProcessNetwork, KeyRange, Order, Partition, RealDisk, ReplicaOptions, Role, UniformSets, UniformSetsOptions,
 };
 use mainstay_state::actor::{ActorStore, ActorWrites};
 use mainstay_state::{ConcurrentQueue, Dictionary, StateManager};
@@ -18,7 +18,7 @@ const NODES: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
 
 struct Cluster {
     network: InProcessNetwork,
-    nodes: Vec<NodeReplicas>,
+    nodes: Vec<UniformSets>,
     _folders: Vec<tempfile::TempDir>,
 }
 
@@ -41,18 +41,18 @@ impl Cluster {
         let (mut nodes, mut folders) = (Vec::new(), Vec::new());
         for node in NODES {
             let folder = tempfile::tempdir().unwrap();
-            let options = NodeReplicasOptions {
+            let options = UniformSetsOptions {
                 cluster: Some(CLUSTER),
                 sets_per_level: 1,
                 replica: replica.clone(),
-                ..NodeReplicasOptions::new(node)
+                ..UniformSetsOptions::new(node)
             };
             let disk = Arc::new(RealDisk);
-            let replicas = NodeReplicas::open(disk, folder.path(), options, network.endpoint(node)).await.unwrap();
+            let replicas = UniformSets::open(disk, folder.path(), options, network.endpoint(node)).await.unwrap();
             let handler = replicas.clone();
-            let receive = move |set, request| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
+            let receive = move |from, set, request| -> std::pin::Pin<Box<dyn Future<Output = _> + Send>> {
                 let replicas = handler.clone();
-                Box::pin(async move { replicas.receive(set, request).await })
+                Box::pin(async move { replicas.receive(from, set, request).await })
             };
             network.attach(node, Scope::new(), Arc::new(receive));
             match nodes.is_empty() {

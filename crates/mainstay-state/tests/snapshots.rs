@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mainstay_core::time::Duration;
 use mainstay_core::{Level, random, task};
-use mainstay_replica::{DiskStoreOptions, NodeReplicasOptions, ReplicaOptions};
+use mainstay_replica::{DiskStoreOptions, ReplicaOptions, UniformSetsOptions};
 use mainstay_state::{Dictionary, StateManager, StateOptions, Transaction};
 use rand::RngExt as _;
 use support::{LEVELS, NODE, TestNode, on_every_level};
@@ -208,11 +208,11 @@ const VALUES: u32 = 4000;
 async fn state_many_times_larger_than_the_caches_is_read_and_changed_on_the_persisted_level() {
     let mut replica = ReplicaOptions::default();
     replica.checkpoint.bytes = CACHE_BYTES as u64;
-    let options = NodeReplicasOptions {
+    let options = UniformSetsOptions {
         sets_per_level: 1,
         store: DiskStoreOptions { cache_bytes_max: CACHE_BYTES, ..DiskStoreOptions::default() },
         replica,
-        ..NodeReplicasOptions::new(NODE)
+        ..UniformSetsOptions::new(NODE)
     };
     let mut small = StateOptions::default();
     small.cache_bytes = CACHE_BYTES as u64;

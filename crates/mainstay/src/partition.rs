@@ -1,12 +1,12 @@
 //! Partitions: ordered keys and values whose changes are atomic, replicated and durable.
 //!
 //! This is the ground that collections and actors stand on, for those who want to build something else on it. A
-//! [`Node`](crate::Node) opens a [`NodeReplicas`] by itself; here it is opened by hand, on a network within the process.
+//! [`Node`](crate::Node) opens a [`UniformSets`] by itself; here it is opened by hand, on a network within the process.
 //!
 //! ```
 //! use std::sync::Arc;
 //!
-//! use mainstay::partition::{NodeReplicas, NodeReplicasOptions, InProcessNetwork, RealDisk, Role};
+//! use mainstay::partition::{UniformSets, UniformSetsOptions, InProcessNetwork, RealDisk, Role};
 //! use mainstay::prelude::*;
 //! use mainstay::{NodeId, PartitionId};
 //!
@@ -17,7 +17,7 @@
 //! // One process with one data folder is a complete system.
 //! let node = NodeId(1);
 //! let transport = InProcessNetwork::new().endpoint(node);
-//! let replicas = NodeReplicas::open(Arc::new(RealDisk), folder, NodeReplicasOptions::new(node), transport).await?;
+//! let replicas = UniformSets::open(Arc::new(RealDisk), folder, UniformSetsOptions::new(node), transport).await?;
 //! replicas.bootstrap().await?;
 //!
 //! let partition = replicas.partition(Level::Persisted, PartitionId(7));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mainstay_core::partitioning::Partitioning;
 use mainstay_core::{Level, Result};
-use mainstay_replica::NodeReplicasOptions;
+use mainstay_replica::UniformSetsOptions;
 use mainstay_runtime::{ActorSettings, StateOptions};
 
 use super::assignment::{Scope, file_key};
@@ -120,7 +120,7 @@ impl Settings {
     }
 
     /// How log, stores and replicas behave.
-    pub fn host_options(&self) -> &NodeReplicasOptions {
+    pub fn host_options(&self) -> &UniformSetsOptions {
         &self.node.replicas
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mainstay_core::NodeId;
 use mainstay_core::time::Duration;
-use mainstay_replica::NodeReplicasOptions;
+use mainstay_replica::UniformSetsOptions;
 
 use super::form::Form;
 use super::key::Key;
@@ -33,12 +33,12 @@ const DISK: RangeInclusive<u64> = 1 << 20..=1 << 50;
 pub(crate) struct NodeDraft {
     pub(crate) data_dir: PathBuf,
     pub(crate) admin_address: Option<SocketAddr>,
-    pub(crate) replicas: NodeReplicasOptions,
+    pub(crate) replicas: UniformSetsOptions,
 }
 
 impl Default for NodeDraft {
     fn default() -> Self {
-        Self { data_dir: DATA_DIR_DEFAULT.into(), admin_address: None, replicas: NodeReplicasOptions::new(NODE) }
+        Self { data_dir: DATA_DIR_DEFAULT.into(), admin_address: None, replicas: UniformSetsOptions::new(NODE) }
     }
 }
 

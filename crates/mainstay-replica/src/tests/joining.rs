@@ -15,7 +15,7 @@ use crate::options::ReplicaOptions;
 use crate::raft::{Entry, Types, log_id, vote};
 use crate::replica::{Identity, Replica};
 use crate::tests::CLUSTER;
-use crate::transport::{Answer, Transport};
+use crate::transport::{Answer, Traffic, Transport};
 
 const ME: ReplicaId = ReplicaId(2);
 
@@ -24,14 +24,19 @@ const ME: ReplicaId = ReplicaId(2);
 struct Promises;
 
 impl Transport for Promises {
-    fn call(&self, _: NodeId, _: SetId, _: Bytes) -> Answer {
+    fn call(&self, _: NodeId, _: SetId, _: Traffic, _: Bytes) -> Answer {
         Box::pin(async { Ok(Response::Done.encode(MESSAGE.written())) })
     }
 }
 
 async fn start() -> Replica {
-    let identity =
-        Identity { cluster: CLUSTER, set: SetId { level: Level::Volatile, number: 0 }, replica: ME, node: NodeId(2) };
+    let identity = Identity {
+        cluster: CLUSTER,
+        set: SetId { level: Level::Volatile, number: 0 },
+        replica: ME,
+        node: NodeId(2),
+        data_loss: 0,
+    };
     let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
     Replica::start(identity, ReplicaOptions::default(), log, store, Arc::new(Promises)).await.unwrap()
 }
@@ -49,7 +54,7 @@ async fn feed(replica: &Replica, entry: Option<u64>) {
         leader_commit: None,
     };
     let request = Envelope { cluster: CLUSTER, to: Some(ME), request: Request::Append(append) };
-    let answer = Response::decode(replica.receive(request.encode()).await).unwrap();
+    let answer = Response::decode(replica.receive_unchecked(request.encode()).await).unwrap();
     assert!(matches!(answer, Response::Append(_)), "{answer:?}");
 }
 
@@ -90,7 +95,7 @@ async fn a_state_that_starts_over_again_and_again_is_no_way_in() {
         for transfer in 0.. {
             let piece = Request::SnapshotChunk { transfer, number: 0, chunk: chunk.clone() };
             let request = Envelope { cluster: CLUSTER, to: Some(ME), request: piece };
-            let answer = Response::decode(fed.receive(request.encode()).await).unwrap();
+            let answer = Response::decode(fed.receive_unchecked(request.encode()).await).unwrap();
             assert!(matches!(answer, Response::Done), "{answer:?}");
             time::sleep(Duration::from_secs(10)).await;
         }

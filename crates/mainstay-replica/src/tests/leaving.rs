@@ -32,7 +32,7 @@ async fn put(replica: &Replica, value: &str) {
 async fn founded(network: &InProcessNetwork, count: u64) -> Vec<Replica> {
     let mut replicas = Vec::new();
     for id in 1..=count {
-        let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(id), node: NodeId(id) };
+        let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(id), node: NodeId(id), data_loss: 0 };
         let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
         let transport = network.endpoint(NodeId(id));
         let replica = Replica::start(identity, ReplicaOptions::default(), log, store, transport).await.unwrap();
@@ -40,9 +40,9 @@ async fn founded(network: &InProcessNetwork, count: u64) -> Vec<Replica> {
         network.attach(
             NodeId(id),
             task::Scope::new(),
-            Arc::new(move |_, request| {
+            Arc::new(move |_, _, request| {
                 let replica = handler.clone();
-                Box::pin(async move { replica.receive(request).await })
+                Box::pin(async move { replica.receive_unchecked(request).await })
             }),
         );
         replicas.push(replica);

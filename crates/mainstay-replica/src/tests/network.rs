@@ -9,6 +9,7 @@ use mainstay_core::{ErrorKind, Level, NodeId, SetId, random};
 use parking_lot::Mutex;
 
 use crate::in_process::{InProcessNetwork, Troubles};
+use crate::transport::Traffic;
 
 const SET: SetId = SetId { level: Level::Persisted, number: 0 };
 const ONE: NodeId = NodeId(1);
@@ -20,7 +21,7 @@ fn network() -> (InProcessNetwork, Arc<Mutex<Vec<Bytes>>>) {
     let network = InProcessNetwork::new();
     let seen: Arc<Mutex<Vec<Bytes>>> = Arc::default();
     let notes = seen.clone();
-    let echo = move |_: SetId, request: Bytes| {
+    let echo = move |_: NodeId, _: SetId, request: Bytes| {
         notes.lock().push(request.clone());
         Box::pin(async move { request }) as std::pin::Pin<Box<dyn Future<Output = Bytes> + Send>>
     };
@@ -29,7 +30,7 @@ fn network() -> (InProcessNetwork, Arc<Mutex<Vec<Bytes>>>) {
 }
 
 async fn send(network: &InProcessNetwork, number: u8) -> Option<Bytes> {
-    let call = network.endpoint(ONE).call(TWO, SET, Bytes::from(vec![number]));
+    let call = network.endpoint(ONE).call(TWO, SET, Traffic::Log, Bytes::from(vec![number]));
     time::timeout(Duration::from_secs(1), call).await.ok().map(Result::unwrap)
 }
 
@@ -40,7 +41,7 @@ async fn without_trouble_every_message_arrives_once() {
         assert_eq!(send(&network, number).await.unwrap(), vec![number]);
     }
     assert_eq!(seen.lock().len(), 100);
-    let nowhere = network.endpoint(ONE).call(NodeId(9), SET, Bytes::new()).await.unwrap_err();
+    let nowhere = network.endpoint(ONE).call(NodeId(9), SET, Traffic::Log, Bytes::new()).await.unwrap_err();
     assert_eq!(nowhere.kind(), ErrorKind::Retry);
 }
 
@@ -87,7 +88,7 @@ async fn a_way_that_is_cut_is_cut_in_one_direction_until_it_is_healed() {
     network.heal();
     assert!(send(&network, 3).await.is_some());
     network.detach(TWO);
-    let gone = network.endpoint(ONE).call(TWO, SET, Bytes::new()).await.unwrap_err();
+    let gone = network.endpoint(ONE).call(TWO, SET, Traffic::Log, Bytes::new()).await.unwrap_err();
     assert_eq!(gone.kind(), ErrorKind::Retry);
 }
 
@@ -97,7 +98,7 @@ async fn late_requests_arrive_after_their_sender_has_given_up_or_crashed() {
     network.set_troubles(Troubles { late: 1.0, late_max: Duration::from_secs(5), ..Troubles::default() });
     let sender = Scope::new();
     for number in 0..20 {
-        let call = network.endpoint(ONE).call(TWO, SET, Bytes::from(vec![number]));
+        let call = network.endpoint(ONE).call(TWO, SET, Traffic::Log, Bytes::from(vec![number]));
         sender.spawn(async move { time::timeout(Duration::from_millis(100), call).await.unwrap_err() });
     }
     time::sleep(Duration::from_millis(200)).await;
@@ -120,7 +121,7 @@ async fn a_lost_answer_keeps_nothing_of_the_node_that_gave_it() {
     let (data, node) = (Arc::new("what the node has open"), Scope::new());
     let (held, answered) = (Arc::downgrade(&data), Arc::new(Mutex::new(0)));
     let counted = answered.clone();
-    let handler = move |_: SetId, request: Bytes| {
+    let handler = move |_: NodeId, _: SetId, request: Bytes| {
         let (data, counted) = (data.clone(), counted.clone());
         Box::pin(async move {
             *counted.lock() += data.len().min(1);
@@ -132,7 +133,7 @@ async fn a_lost_answer_keeps_nothing_of_the_node_that_gave_it() {
     network.set_troubles(Troubles { duplication: 1.0, ..Troubles::default() });
     let sender = Scope::new();
     for number in 0..10 {
-        sender.spawn(network.endpoint(ONE).call(TWO, SET, Bytes::from(vec![number])));
+        sender.spawn(network.endpoint(ONE).call(TWO, SET, Traffic::Log, Bytes::from(vec![number])));
     }
     time::timeout(Duration::from_secs(5), async {
         while *answered.lock() < 20 {

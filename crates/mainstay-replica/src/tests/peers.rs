@@ -23,7 +23,7 @@ use crate::options::ReplicaOptions;
 use crate::raft::{Command, Entry, LogId, Member, Membership, SnapshotMeta, StoredMembership, Vote, log_id, vote};
 use crate::replica::{Identity, Replica};
 use crate::tests::CLUSTER;
-use crate::transport::{Answer, Transport};
+use crate::transport::{Answer, Traffic, Transport};
 
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 const ME: ReplicaId = ReplicaId(1);
@@ -159,7 +159,7 @@ impl Peer {
 }
 
 async fn founded() -> Replica {
-    let identity = Identity { cluster: CLUSTER, set: SET, replica: ME, node: NodeId(1) };
+    let identity = Identity { cluster: CLUSTER, set: SET, replica: ME, node: NodeId(1), data_loss: 0 };
     let transport = InProcessNetwork::new().endpoint(NodeId(1));
     let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
     let replica = Replica::start(identity, ReplicaOptions::default(), log, store, transport).await.unwrap();
@@ -182,7 +182,7 @@ async fn whatever_a_peer_sends_is_answered() {
                 Ok(_) => taken += 1,
                 Err(_) => refused += 1,
             }
-            let answer = time::timeout(Duration::from_secs(60), replica.receive(request)).await;
+            let answer = time::timeout(Duration::from_secs(60), replica.receive_unchecked(request)).await;
             let answer = answer.unwrap_or_else(|_| panic!("seed {seed}, message {number}: no answer"));
             Response::decode(answer).unwrap_or_else(|error| panic!("seed {seed}, message {number}: {error}"));
             // A panic of openraft is caught where it runs: nobody hears of it who does not ask.
@@ -203,8 +203,8 @@ struct Liars {
 }
 
 impl Transport for Liars {
-    fn call(&self, to: NodeId, set: SetId, request: Bytes) -> Answer {
-        let answer = self.inner.call(to, set, request);
+    fn call(&self, to: NodeId, set: SetId, traffic: Traffic, request: Bytes) -> Answer {
+        let answer = self.inner.call(to, set, traffic, request);
         let mut rng = self.rng.lock();
         let (is_false, is_made_up) = (rng.random_bool(0.15), rng.random_bool(0.3));
         let mut peer = Peer(StdRng::seed_from_u64(rng.random()));
@@ -220,7 +220,7 @@ impl Transport for Liars {
 }
 
 async fn among_liars(network: &InProcessNetwork, node: u64, seed: u64) -> Replica {
-    let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(node), node: NodeId(node) };
+    let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(node), node: NodeId(node), data_loss: 0 };
     let rng = Mutex::new(StdRng::seed_from_u64(seed * 10 + node));
     let transport = Arc::new(Liars { inner: network.endpoint(NodeId(node)), rng });
     let mut options = ReplicaOptions::default();
@@ -230,9 +230,9 @@ async fn among_liars(network: &InProcessNetwork, node: u64, seed: u64) -> Replic
     let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
     let replica = Replica::start(identity, options, log, store, transport).await.unwrap();
     let receiver = replica.clone();
-    let receive: Handler = Arc::new(move |_, request| {
+    let receive: Handler = Arc::new(move |_, _, request| {
         let receiver = receiver.clone();
-        Box::pin(async move { receiver.receive(request).await })
+        Box::pin(async move { receiver.receive_unchecked(request).await })
     });
     network.attach(NodeId(node), Scope::new(), receive);
     replica
@@ -278,7 +278,7 @@ struct Pretenders(Lie);
 type Lie = fn(&AppendEntriesRequest<crate::raft::Types>) -> AppendEntriesResponse<crate::raft::Types>;
 
 impl Transport for Pretenders {
-    fn call(&self, _: NodeId, _: SetId, request: Bytes) -> Answer {
+    fn call(&self, _: NodeId, _: SetId, _: Traffic, request: Bytes) -> Answer {
         let response = match Envelope::decode(request).unwrap().request {
             Request::Vote(vote) | Request::PreVote(vote) => {
                 Response::Vote(VoteResponse::new(vote.vote, vote.last_log_id, true))
@@ -298,7 +298,7 @@ async fn entries_count_as_stored_only_if_they_were_sent() {
         |_| AppendEntriesResponse::Conflict,
     ];
     for (number, lie) in lies.into_iter().enumerate() {
-        let identity = Identity { cluster: CLUSTER, set: SET, replica: ME, node: NodeId(1) };
+        let identity = Identity { cluster: CLUSTER, set: SET, replica: ME, node: NodeId(1), data_loss: 0 };
         let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
         let others = Arc::new(Pretenders(lie));
         let replica = Replica::start(identity, ReplicaOptions::default(), log, store, others).await.unwrap();

@@ -23,7 +23,7 @@ use crate::tests::CLUSTER;
 const SET: SetId = SetId { level: Level::Volatile, number: 0 };
 
 async fn start(id: u64, store: Arc<dyn StateStore>) -> Replica {
-    let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(id), node: NodeId(id) };
+    let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(id), node: NodeId(id), data_loss: 0 };
     let transport = InProcessNetwork::new().endpoint(NodeId(id));
     Replica::start(identity, ReplicaOptions::default(), Arc::new(MemoryLog::new()), store, transport).await.unwrap()
 }
@@ -49,7 +49,7 @@ async fn sent() -> (Vec<Bytes>, SnapshotMeta) {
 
 async fn ask(replica: &Replica, request: Request) -> Response {
     let envelope = Envelope { cluster: CLUSTER, to: Some(ReplicaId(2)), request };
-    Response::decode(replica.receive(envelope.encode()).await).unwrap()
+    Response::decode(replica.receive_unchecked(envelope.encode()).await).unwrap()
 }
 
 /// Sends a stream as a peer that leads in a high epoch; true if it was put in force.

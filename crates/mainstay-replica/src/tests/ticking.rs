@@ -49,6 +49,7 @@ async fn switch_ticks(seed: u64) {
         set: SetId { level: Level::Volatile, number: 0 },
         replica: ReplicaId(1),
         node: NodeId(1),
+        data_loss: 0,
     };
     let mut options = ReplicaOptions::default();
     // Openraft ticks every 13 ms then.

@@ -67,17 +67,18 @@ impl Cluster {
         store: Arc<dyn StateStore>,
         transport: Arc<dyn Transport>,
     ) {
-        let identity = Identity { cluster: CLUSTER, set: SET, replica, node };
+        let identity = Identity { cluster: CLUSTER, set: SET, replica, node, data_loss: 0 };
         let scope = Scope::new();
         let starting = Replica::start(identity, self.options.clone(), log.clone(), store.clone(), transport);
         let replica = scope.enter(starting).await.unwrap();
+        replica.expect_anyone();
         let handler = replica.clone();
         self.network.attach(
             node,
             scope.clone(),
-            Arc::new(move |_, request| {
+            Arc::new(move |from, _, request| {
                 let replica = handler.clone();
-                Box::pin(async move { replica.receive(request).await })
+                Box::pin(async move { replica.receive(from, request).await })
             }),
         );
         self.members.insert(node, Member { replica, scope, log, store });

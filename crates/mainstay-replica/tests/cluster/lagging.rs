@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mainstay_core::task::{self, JoinHandle};
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ErrorKind, NodeId, ReplicaId, SetId, random};
-use mainstay_replica::{Answer, Replica, Transport, Troubles};
+use mainstay_replica::{Answer, Replica, Traffic, Transport, Troubles};
 use mainstay_store::log::MemoryLog;
 use mainstay_store::state::MemoryStore;
 
@@ -133,9 +133,9 @@ struct SlowTo {
 }
 
 impl Transport for SlowTo {
-    fn call(&self, to: NodeId, set: SetId, request: Bytes) -> Answer {
+    fn call(&self, to: NodeId, set: SetId, traffic: Traffic, request: Bytes) -> Answer {
         let length = request.len();
-        let call = self.way.call(to, set, request);
+        let call = self.way.call(to, set, traffic, request);
         if to != self.node || length <= 1024 {
             return call;
         }

@@ -44,7 +44,7 @@ async fn damage_that_keeps_a_replica_from_starting_is_named() {
         let mut batch = LogBatch::new();
         batch.hard_state(GroupId(u64::from(SET.number)), state.into());
         log.submit(batch, Box::new(drop)).unwrap();
-        let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(1), node: NodeId(1) };
+        let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(1), node: NodeId(1), data_loss: 0 };
         let network = InProcessNetwork::new().endpoint(NodeId(1));
         let options = ReplicaOptions::default();
         let started = Replica::start(identity, options, Arc::new(log), Arc::new(MemoryStore::new()), network).await;
@@ -70,7 +70,7 @@ async fn a_state_and_a_log_that_do_not_join_are_refused() {
     }
     let member = cluster.kill(NodeId(1));
 
-    let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(1), node: NodeId(1) };
+    let identity = Identity { cluster: CLUSTER, set: SET, replica: ReplicaId(1), node: NodeId(1), data_loss: 0 };
     let network = InProcessNetwork::new();
     let start = |log, store| Replica::start(identity, options.clone(), log, store, network.endpoint(NodeId(1)));
     let empty: Arc<dyn StateStore> = Arc::new(MemoryStore::new());

@@ -86,7 +86,7 @@ async fn bytes_that_are_no_message_are_answered() {
             if let Some(version) = bytes.first_mut() {
                 *version = first;
             }
-            assert!(!primary.receive(bytes.into()).await.is_empty());
+            assert!(!primary.receive(NodeId(1), bytes.into()).await.is_empty());
         }
     }
     put(&partition(&primary), "a", "1").await.unwrap();

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use mainstay_core::task;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Epoch, ErrorKind, Level, PartitionId, SequenceNumber};
-use mainstay_replica::{Batch, Changes, Committed, NodeReplicasOptions, Object, Operation, Partition, Snapshot};
+use mainstay_replica::{Batch, Changes, Committed, Object, Operation, Partition, Snapshot, UniformSetsOptions};
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::state::{KeyRange, Order};
 
@@ -207,7 +207,7 @@ async fn dropping_the_wait_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn who_is_too_far_behind_is_told_to_take_a_snapshot() {
-    let mut small = NodeReplicasOptions { sets_per_level: 1, ..options(1) };
+    let mut small = UniformSetsOptions { sets_per_level: 1, ..options(1) };
     small.replica.checkpoint.log_keep_bytes = 0;
     let process = founded(&Nodes::default(), &SimDisk::new(1), small).await;
     for level in LEVELS {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Level, NodeId, PartitionId, Result, SequenceNumber, SetId};
-use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role};
+use mainstay_replica::{InProcessNetwork, Partition, Role, UniformSets, UniformSetsOptions};
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::disk::{Disk as _, OpenMode};
 use mainstay_store::log::{Driver, LogOptions, SyncDelay};
@@ -14,8 +14,8 @@ use mainstay_store::log::{Driver, LogOptions, SyncDelay};
 pub(crate) const LEVELS: [Level; 3] = [Level::Persisted, Level::Volatile, Level::None];
 pub(crate) const FOLDER: &str = "/data";
 
-pub(crate) fn options(node: u64) -> NodeReplicasOptions {
-    let mut options = NodeReplicasOptions::new(NodeId(node));
+pub(crate) fn options(node: u64) -> UniformSetsOptions {
+    let mut options = UniformSetsOptions::new(NodeId(node));
     options.log = LogOptions {
         segment_bytes: 256 << 10,
         driver: Driver::Task { sync_delay: SyncDelay::default() },
@@ -27,7 +27,7 @@ pub(crate) fn options(node: u64) -> NodeReplicasOptions {
 
 /// A process on a node: what it starts ends with it.
 pub(crate) struct Process {
-    pub replicas: NodeReplicas,
+    pub replicas: UniformSets,
     pub scope: Scope,
 }
 
@@ -38,19 +38,19 @@ pub(crate) struct Nodes {
 }
 
 impl Nodes {
-    pub(crate) async fn open(&self, disk: &SimDisk, options: NodeReplicasOptions) -> Result<Process> {
+    pub(crate) async fn open(&self, disk: &SimDisk, options: UniformSetsOptions) -> Result<Process> {
         let scope = Scope::new();
         let node = options.node;
         let opening =
-            NodeReplicas::open(Arc::new(disk.clone()), Path::new(FOLDER), options, self.network.endpoint(node));
+            UniformSets::open(Arc::new(disk.clone()), Path::new(FOLDER), options, self.network.endpoint(node));
         let replicas = scope.enter(opening).await?;
         let handler = replicas.clone();
         self.network.attach(
             node,
             scope.clone(),
-            Arc::new(move |set, request| {
+            Arc::new(move |from, set, request| {
                 let replicas = handler.clone();
-                Box::pin(async move { replicas.receive(set, request).await })
+                Box::pin(async move { replicas.receive(from, set, request).await })
             }),
         );
         Ok(Process { replicas, scope })
@@ -101,7 +101,7 @@ pub(crate) fn copy_file(from: &SimDisk, to: &SimDisk, path: &Path) {
     target.sync().unwrap();
 }
 
-pub(crate) async fn founded(nodes: &Nodes, disk: &SimDisk, options: NodeReplicasOptions) -> Process {
+pub(crate) async fn founded(nodes: &Nodes, disk: &SimDisk, options: UniformSetsOptions) -> Process {
     let process = nodes.open(disk, options).await.unwrap();
     process.replicas.bootstrap().await.unwrap();
     primaries(&[&process]).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ClusterId, ErrorKind, Level, NodeId, PartitionId, ReplicaId, SetId};
-use mainstay_replica::{NodeReplicasOptions, Replica, Role};
+use mainstay_replica::{Replica, Role, UniformSetsOptions};
 use mainstay_store::disk::sim::SimDisk;
 use mainstay_store::disk::{Disk as _, OpenMode};
 use mainstay_store::log::{GroupId, LogBatch, NodeLog as _, SegmentLog};
@@ -14,8 +14,8 @@ use crate::harness::{FOLDER, Nodes, Process, at_primary, copy_file, copy_of, fou
 
 const PERSISTED: SetId = SetId { level: Level::Persisted, number: 0 };
 
-fn few(node: u64, cluster: Option<ClusterId>) -> NodeReplicasOptions {
-    NodeReplicasOptions { cluster, sets_per_level: 1, ..options(node) }
+fn few(node: u64, cluster: Option<ClusterId>) -> UniformSetsOptions {
+    UniformSetsOptions { cluster, sets_per_level: 1, ..options(node) }
 }
 
 fn replica(process: &Process) -> &Replica {

@@ -4,6 +4,8 @@
 mod harness;
 
 mod following;
+mod growing;
 mod identities;
+mod lifecycle;
 mod opening;
 mod operations;

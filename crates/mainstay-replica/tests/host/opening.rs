@@ -2,7 +2,7 @@ use std::path::Path;
 
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Epoch, ErrorKind, Level, NodeId, PartitionId, SetId, task};
-use mainstay_replica::{NodeReplicasOptions, Role, SETS_PER_LEVEL};
+use mainstay_replica::{Role, SETS_PER_LEVEL, UniformSetsOptions};
 use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::disk::{Disk as _, OpenMode};
 
@@ -71,7 +71,7 @@ async fn a_host_that_was_stopped_serves_nothing_on_any_level() {
 async fn a_commit_of_as_many_batches_as_allowed_fits_the_smallest_log_that_is_allowed() {
     let nodes = Nodes::default();
     let mut least = options(1);
-    // What `NodeReplicasOptions` demands, to the byte: commits of 16 MiB and 1 MiB beside them.
+    // What `UniformSetsOptions` demands, to the byte: commits of 16 MiB and 1 MiB beside them.
     least.log.batch_bytes_max = 17 << 20;
     least.log.queue_bytes_max = least.log.queue_bytes_max.max(17 << 20);
     let process = founded(&nodes, &SimDisk::new(1), least).await;
@@ -130,16 +130,16 @@ async fn a_folder_is_opened_only_by_its_node_and_by_one_process() {
 
     let other = nodes.open(&disk, options(2)).await.err().unwrap();
     assert!(other.kind() == ErrorKind::Invalid && other.to_string().contains("n1"), "{other}");
-    let more = nodes.open(&disk, NodeReplicasOptions { sets_per_level: 4, ..options(1) }).await.err().unwrap();
+    let more = nodes.open(&disk, UniformSetsOptions { sets_per_level: 4, ..options(1) }).await.err().unwrap();
     assert!(more.kind() == ErrorKind::Invalid && more.to_string().contains("8 sets"), "{more}");
-    let none = nodes.open(&disk, NodeReplicasOptions { sets_per_level: 0, ..options(1) }).await.err().unwrap();
+    let none = nodes.open(&disk, UniformSetsOptions { sets_per_level: 0, ..options(1) }).await.err().unwrap();
     assert_eq!(none.kind(), ErrorKind::Invalid);
 
     let identity = Path::new(FOLDER).join("identity");
     disk.set_byte(&identity, 8, 9).unwrap();
     let version = nodes.open(&disk, options(1)).await.err().unwrap();
     assert_eq!(version.kind(), ErrorKind::UnknownVersion, "{version}");
-    disk.set_byte(&identity, 8, 3).unwrap();
+    disk.set_byte(&identity, 8, 4).unwrap();
     for offset in [0, 9, 17, 19, 35, 99, 100] {
         disk.flip_bit(&identity, offset, 3).unwrap();
         let damaged = nodes.open(&disk, options(1)).await.err().unwrap();
@@ -158,7 +158,7 @@ async fn a_folder_is_opened_only_by_its_node_and_by_one_process() {
 
 #[tokio::test(start_paused = true)]
 async fn options_that_contradict_each_other_are_refused_by_their_names_before_anything_is_done() {
-    type Contradict = fn(&mut NodeReplicasOptions);
+    type Contradict = fn(&mut UniformSetsOptions);
     let contradictions: [(Contradict, [&str; 2]); 4] = [
         (
             |options| options.replica.commit.waiting_bytes_max = 1 << 20,
@@ -241,7 +241,7 @@ fn restore(disk: &SimDisk, path: &Path, bytes: &[u8]) {
 }
 
 /// A folder of one node whose log of set 0 was cut, with a copy of the state file from before that.
-async fn folder_with_a_cut_log(nodes: &Nodes, disk: &SimDisk, options: NodeReplicasOptions, state: &Path) -> Vec<u8> {
+async fn folder_with_a_cut_log(nodes: &Nodes, disk: &SimDisk, options: UniformSetsOptions, state: &Path) -> Vec<u8> {
     let process = founded(nodes, disk, options).await;
     let partition = process.replicas.partition(Level::Persisted, PartitionId(0));
     put(&partition, "early", "1").await.unwrap();
@@ -267,7 +267,7 @@ async fn folder_with_a_cut_log(nodes: &Nodes, disk: &SimDisk, options: NodeRepli
 #[tokio::test(start_paused = true)]
 async fn a_state_file_that_is_missing_or_older_than_the_log_is_refused() {
     let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
-    let mut few = NodeReplicasOptions { sets_per_level: 1, ..options(1) };
+    let mut few = UniformSetsOptions { sets_per_level: 1, ..options(1) };
     few.replica.checkpoint.log_keep_bytes = 0;
     let state = Path::new(FOLDER).join("state").join("persisted-0.redb");
     let early = folder_with_a_cut_log(&nodes, &disk, few.clone(), &state).await;
@@ -344,7 +344,7 @@ async fn a_folder_whose_log_is_gone_is_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn a_first_start_that_was_cut_short_anywhere_is_taken_up_again() {
-    let few = NodeReplicasOptions { sets_per_level: 1, ..options(1) };
+    let few = UniformSetsOptions { sets_per_level: 1, ..options(1) };
     let mut operations = 0;
     loop {
         let (nodes, disk) = (Nodes::default(), SimDisk::new(operations));
@@ -372,7 +372,7 @@ async fn a_first_start_that_was_cut_short_anywhere_is_taken_up_again() {
 #[tokio::test(start_paused = true)]
 async fn the_log_is_cut_however_short_each_run_is() {
     let (nodes, disk) = (Nodes::default(), SimDisk::new(1));
-    let mut few = NodeReplicasOptions { sets_per_level: 1, ..options(1) };
+    let mut few = UniformSetsOptions { sets_per_level: 1, ..options(1) };
     few.replica.checkpoint.log_keep_bytes = 1 << 20;
     for run in 0..10 {
         let process = founded(&nodes, &disk, few.clone()).await;
@@ -400,13 +400,13 @@ async fn the_log_is_cut_however_short_each_run_is() {
 async fn three_hosts_become_one_system_and_outlive_restarts() {
     let nodes = Nodes::default();
     let disks = [SimDisk::new(1), SimDisk::new(2), SimDisk::new(3)];
-    let few = |node| NodeReplicasOptions { sets_per_level: 2, ..options(node) };
+    let few = |node| UniformSetsOptions { sets_per_level: 2, ..options(node) };
     let all: Vec<NodeId> = (1..=3).map(NodeId).collect();
     let first = founded(&nodes, &disks[0], few(1)).await;
     let cluster = Some(first.replicas.cluster());
     let mut others = Vec::new();
     for node in 2..=3 {
-        let process = nodes.open(&disks[node - 1], NodeReplicasOptions { cluster, ..few(node as u64) }).await.unwrap();
+        let process = nodes.open(&disks[node - 1], UniformSetsOptions { cluster, ..few(node as u64) }).await.unwrap();
         process.replicas.join(&all).await.unwrap();
         others.push(process);
     }
@@ -453,7 +453,7 @@ async fn a_request_for_a_set_that_is_not_here_is_answered() {
     let nodes = Nodes::default();
     let process = founded(&nodes, &SimDisk::new(1), options(1)).await;
     let nowhere = SetId { level: Level::Persisted, number: 99 };
-    assert!(!process.replicas.receive(nowhere, vec![1, 2, 3].into()).await.is_empty());
+    assert!(!process.replicas.receive(NodeId(2), nowhere, vec![1, 2, 3].into()).await.is_empty());
     assert!(process.replicas.replica(nowhere).is_none());
 }
 
@@ -508,5 +508,5 @@ async fn an_identity_of_version_1_stays_while_its_log_is_in_use() {
 
     drop(running);
     nodes.open(&disk, options(1)).await.map(|_| ()).unwrap();
-    assert_eq!(read(&disk, &identity)[8], 3, "replaced once the folder is free");
+    assert_eq!(read(&disk, &identity)[8], 4, "replaced once the folder is free");
 }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mainstay_core::{Level, NodeId, PartitionId};
 use mainstay_replica::{
-    Disk, InProcessNetwork, KeyRange, LogOptions, NodeReplicas, NodeReplicasOptions, Order, Partition, RealDisk, Role,
-    SimDisk,
+    Disk, InProcessNetwork, KeyRange, LogOptions, Order, Partition, RealDisk, Role, SimDisk, UniformSets,
+    UniformSetsOptions,
 };
 use mainstay_state::{StateManager, StateOptions};
 use tempfile::TempDir;
@@ -20,7 +20,7 @@ pub const NODE: NodeId = NodeId(1);
 
 /// A node with one replica of everything, in a folder that goes when it is dropped.
 pub struct TestNode {
-    pub replicas: NodeReplicas,
+    pub replicas: UniformSets,
     folder: PathBuf,
     _temporary: Option<TempDir>,
 }
@@ -34,7 +34,7 @@ impl TestNode {
     }
 
     /// Starts a node with other options than the usual.
-    pub async fn start_with(options: NodeReplicasOptions) -> Self {
+    pub async fn start_with(options: UniformSetsOptions) -> Self {
         let temporary = tempfile::tempdir().unwrap();
         let mut node = Self::open_with(temporary.path(), options).await;
         node._temporary = Some(temporary);
@@ -43,10 +43,10 @@ impl TestNode {
 
     /// Starts a node in a folder that is kept.
     pub async fn open(folder: &Path) -> Self {
-        Self::open_with(folder, NodeReplicasOptions::new(NODE)).await
+        Self::open_with(folder, UniformSetsOptions::new(NODE)).await
     }
 
-    pub async fn open_with(folder: &Path, options: NodeReplicasOptions) -> Self {
+    pub async fn open_with(folder: &Path, options: UniformSetsOptions) -> Self {
         Self::open_on(Arc::new(RealDisk), folder, options).await
     }
 
@@ -58,13 +58,13 @@ impl TestNode {
     /// Starts a node with few replicas on a disk that is kept.
     pub async fn open_small(disk: Arc<SimDisk>) -> Self {
         let log = LogOptions { segment_bytes: 1 << 20, ..LogOptions::default() };
-        let options = NodeReplicasOptions { sets_per_level: 1, log, ..NodeReplicasOptions::new(NODE) };
+        let options = UniformSetsOptions { sets_per_level: 1, log, ..UniformSetsOptions::new(NODE) };
         Self::open_on(disk, Path::new("/node"), options).await
     }
 
-    async fn open_on(disk: Arc<dyn Disk>, folder: &Path, options: NodeReplicasOptions) -> Self {
+    async fn open_on(disk: Arc<dyn Disk>, folder: &Path, options: UniformSetsOptions) -> Self {
         let transport = InProcessNetwork::new().endpoint(options.node);
-        let replicas = NodeReplicas::open(disk, folder, options, transport).await.unwrap();
+        let replicas = UniformSets::open(disk, folder, options, transport).await.unwrap();
         replicas.bootstrap().await.unwrap();
         Self { replicas, folder: folder.to_owned(), _temporary: None }
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mainstay::partition::{
-    Driver, InProcessNetwork, KeyRange, NodeReplicas, NodeReplicasOptions, Order, Role, SimDisk, SyncDelay,
+    Driver, InProcessNetwork, KeyRange, Order, Role, SimDisk, SyncDelay, UniformSets, UniformSetsOptions,
 };
 use mainstay::prelude::*;
 use mainstay::{NodeId, PartitionId};
@@ -53,7 +53,7 @@ impl Booth for BoothActor {
 
 /// A process as `mainstay-node` puts it together, with its partition at hand.
 struct Process {
-    replicas: NodeReplicas,
+    replicas: UniformSets,
     directory: Arc<Directory>,
     services: Services,
 }
@@ -61,13 +61,12 @@ struct Process {
 impl Process {
     async fn start(disk: &SimDisk, is_first: bool) -> Self {
         let node = NodeId(1);
-        let mut options = NodeReplicasOptions { sets_per_level: 1, ..NodeReplicasOptions::new(node) };
+        let mut options = UniformSetsOptions { sets_per_level: 1, ..UniformSetsOptions::new(node) };
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;
         let transport = InProcessNetwork::new().endpoint(node);
-        let replicas =
-            NodeReplicas::open(Arc::new(disk.clone()), Path::new("/data"), options, transport).await.unwrap();
+        let replicas = UniformSets::open(Arc::new(disk.clone()), Path::new("/data"), options, transport).await.unwrap();
         if is_first {
             replicas.bootstrap().await.unwrap();
         }

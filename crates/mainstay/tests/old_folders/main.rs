@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mainstay::node::NodeBuilder;
-use mainstay::partition::{Driver, NodeReplicasOptions, SimDisk, SyncDelay};
+use mainstay::partition::{Driver, SimDisk, SyncDelay, UniformSetsOptions};
 use mainstay::prelude::*;
 use mainstay_core::time::{self, Duration, WallTime};
 
@@ -112,7 +112,7 @@ impl Shelf for ShelfService {
 }
 
 fn builder(disk: &SimDisk) -> NodeBuilder {
-    let options = |options: &mut NodeReplicasOptions| {
+    let options = |options: &mut UniformSetsOptions| {
         options.sets_per_level = 2;
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };

@@ -9,7 +9,7 @@ use mainstay::{NodeId, PartitionId, ReplicaId, SetId};
 use mainstay_core::ClusterId;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
-use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role};
+use mainstay_replica::{InProcessNetwork, Partition, Role, UniformSets, UniformSetsOptions};
 use mainstay_runtime::{Directory, ServiceType, Services, Serving};
 use mainstay_store::log::{Driver, SyncDelay};
 
@@ -81,7 +81,7 @@ impl Owner for OwnerService {
 
 /// A process with a directory of its own, as `mainstay-node` puts it together.
 struct Process {
-    replicas: NodeReplicas,
+    replicas: UniformSets,
     directory: Arc<Directory>,
     owner: OwnerRef,
 }
@@ -90,19 +90,19 @@ impl Process {
     async fn start(network: &InProcessNetwork, number: u64) -> Self {
         let node = NodeId(number);
         let mut options =
-            NodeReplicasOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..NodeReplicasOptions::new(node) };
+            UniformSetsOptions { cluster: Some(CLUSTER), sets_per_level: 1, ..UniformSetsOptions::new(node) };
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;
         let disk = Arc::new(SimDisk::new(number));
-        let replicas = NodeReplicas::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
+        let replicas = UniformSets::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
         let handler = replicas.clone();
         network.attach(
             node,
             Scope::new(),
-            Arc::new(move |set, request| {
+            Arc::new(move |from, set, request| {
                 let replicas = handler.clone();
-                Box::pin(async move { replicas.receive(set, request).await })
+                Box::pin(async move { replicas.receive(from, set, request).await })
             }),
         );
         let all: Vec<NodeId> = (1..=number).map(NodeId).collect();

@@ -18,6 +18,7 @@ mod reading;
 mod checkpoint;
 mod import;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -38,6 +39,9 @@ use instance::{Checkpoint, Instance, Place};
 use overlay::{Intake, Known, Overlay};
 use pool::Pool;
 use snapshot::{DiskSnapshot, Layers};
+
+/// How the name of the lock file beside a store ends.
+const LOCK_SUFFIX: &str = "lock";
 
 /// A state store in a file.
 ///
@@ -100,7 +104,7 @@ impl DiskStore {
         if options.mode != OpenMode::Existing {
             disk.create_dir_all(folder).map_err(failed)?;
         }
-        let lock = disk.lock(&beside(path, "lock")).map_err(|error| match LockHolder::of(&error) {
+        let lock = disk.lock(&beside(path, LOCK_SUFFIX)).map_err(|error| match LockHolder::of(&error) {
             Some(holder) => Error::new(
                 ErrorKind::Conflict,
                 format!(
@@ -146,6 +150,31 @@ impl DiskStore {
                 unsynced_name: Mutex::new(false),
             }),
         })
+    }
+
+    /// Removes the file of a store that is not used any more, and whatever is beside it; what is not there is fine. Those who still
+    /// have it open keep what they have, where the operating system lets a file go that is in use.
+    ///
+    /// # Errors
+    /// What the disk fails with; then some of it may still be there.
+    pub fn remove(disk: &dyn Disk, path: &Path) -> Result<()> {
+        let failed = |error| io_failure(path, "remove", error);
+        let folder = folder_of(path);
+        let names = match disk.list(folder) {
+            Ok(names) => names,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        let (name, import) = (name_of(path), import_prefix(path));
+        let lock = beside(path, LOCK_SUFFIX);
+        for found in names.iter().filter(|found| **found == name || found.starts_with(&import)) {
+            disk.remove(&folder.join(found)).map_err(failed)?;
+        }
+        // The last one: without it, the rest has an owner no more.
+        if names.contains(&name_of(&lock)) {
+            disk.remove(&lock).map_err(failed)?;
+        }
+        disk.sync_dir(folder).map_err(failed)
     }
 
     /// The options that the store was opened with.
@@ -250,11 +279,16 @@ fn create(place: &Arc<Place>) -> Result<()> {
 fn remove_leftovers(disk: &dyn Disk, path: &Path) -> Result<()> {
     let folder = folder_of(path);
     let failed = |error| io_failure(path, "open", error);
-    let start = format!("{}.import-", name_of(path));
+    let start = import_prefix(path);
     for name in disk.list(folder).map_err(failed)?.iter().filter(|name| name.starts_with(&start)) {
         disk.remove(&folder.join(name)).map_err(failed)?;
     }
     Ok(())
+}
+
+/// How the names of files start that are to take the place of a store's.
+fn import_prefix(path: &Path) -> String {
+    format!("{}.import-", name_of(path))
 }
 
 fn name_of(path: &Path) -> String {
