@@ -147,9 +147,10 @@ impl ClusterNode {
         let routes = RoutingTable::new(node, sets.clone(), control.clone());
         task::spawn(controller.run());
         task::spawn(NodeAgent::new((node, endpoint.session().0), sets, client.clone(), control.clone()).run());
+        let addresses = membership.file.peers.values().cloned().collect();
         task::spawn(follow_nodes(endpoint.clone(), control.clone(), membership, removed));
         let announcement = Announcement { node, boot, session: endpoint.session().0, description };
-        task::spawn(announce(announcement, client.clone(), endpoint.clone(), control.clone(), failed));
+        task::spawn(announce(announcement, client.clone(), endpoint.clone(), addresses, failed));
         Ok(Self { node, endpoint, control, client, routes, scope, transport, failure })
     }
 
@@ -231,7 +232,7 @@ async fn announce(
     announcement: Announcement,
     client: ControlClient,
     endpoint: Endpoint,
-    control: ControlWatch,
+    addresses: Vec<String>,
     failed: watch::Sender<Option<Error>>,
 ) {
     let request = ControlRequest::Announce(announcement);
@@ -243,7 +244,7 @@ async fn announce(
         };
         let refusal = match policy::is_final(&error) {
             true => Some(error),
-            false => refused_by_peers(&endpoint, &control).await,
+            false => refused_by_peers(&endpoint, &addresses).await,
         };
         if let Some(refusal) = refusal {
             tracing::error!(error = %refusal.report(), "the cluster refuses this node, which is off the network from now on");
@@ -256,13 +257,10 @@ async fn announce(
     }
 }
 
-/// Why the nodes that this one knows do not let it connect, if that is for good.
-async fn refused_by_peers(endpoint: &Endpoint, control: &ControlWatch) -> Option<Error> {
-    let state = control.get();
-    for peer in state.nodes.values() {
-        let Some(Ok(address)) = peer.addresses.get(PEER_ADDRESS).map(|address| address.parse::<Address>()) else {
-            continue;
-        };
+/// Why the nodes that this one has known do not let it connect, if that is for good. By the peers file, because a node that is refused
+/// has no control state: its replica does not hear what of its log is committed.
+async fn refused_by_peers(endpoint: &Endpoint, addresses: &[String]) -> Option<Error> {
+    for address in addresses.iter().filter_map(|address| address.parse::<Address>().ok()) {
         if let Err(error) = endpoint.connect(&address).await
             && policy::is_final(&error)
         {

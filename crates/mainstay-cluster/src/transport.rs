@@ -4,7 +4,7 @@ use std::sync::Arc;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use mainstay_core::time::Duration;
 use mainstay_core::{Error, ErrorKind, NodeId, Result, SetId};
-use mainstay_replica::{Answer, Transport};
+use mainstay_replica::{Answer, Traffic, Transport};
 use mainstay_wire::{Class, Endpoint};
 use parking_lot::RwLock;
 
@@ -62,8 +62,17 @@ impl fmt::Debug for WireTransport {
 }
 
 impl Transport for WireTransport {
-    fn call(&self, to: NodeId, set: SetId, request: Bytes) -> Answer {
-        self.send(to, set, Class::Log, &request)
+    fn call(&self, to: NodeId, set: SetId, traffic: Traffic, request: Bytes) -> Answer {
+        self.send(to, set, class_of(traffic), &request)
+    }
+}
+
+/// What a request travels as, so that it waits behind nothing that it must not wait behind.
+fn class_of(traffic: Traffic) -> Class {
+    match traffic {
+        Traffic::Heartbeat => Class::Heartbeat,
+        Traffic::Log => Class::Log,
+        Traffic::Snapshot => Class::Bulk,
     }
 }
 
@@ -119,7 +128,7 @@ mod tests {
     #[tokio::test]
     async fn a_node_that_is_not_on_the_network_reaches_none() {
         let set = SetId { level: Level::Persisted, number: 1 };
-        let error = WireTransport::new().call(NodeId(2), set, Bytes::new()).await.unwrap_err();
+        let error = WireTransport::new().call(NodeId(2), set, Traffic::Log, Bytes::new()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Retry);
     }
 }

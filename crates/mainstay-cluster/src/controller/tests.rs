@@ -78,7 +78,7 @@ fn confirm_all(state: &mut ControlState) {
         }
         for set in open {
             let (replica, at) = set.wanted.voters.iter().next().map(|(id, at)| (*id, *at)).unwrap();
-            let epoch = Epoch(set.confirmed_epoch.0 + 1);
+            let epoch = Epoch::new(set.data_loss, set.confirmed_epoch.term() + 1);
             let confirmation = Confirmation { set: set.id, replica, epoch, members: set.wanted };
             decided(state, &Sender::Node(at), ControlRequest::Confirm(confirmation)).unwrap();
         }

@@ -11,7 +11,7 @@ async fn data_sets_fail_over_and_are_found_while_the_control_set_is_down() {
     let machines = machines(3);
     let processes = three(&machines).await;
     for process in &processes {
-        process.sets.kill(CONTROL_SET);
+        process.kill_replica(CONTROL_SET);
     }
     let all: Vec<&Process> = processes.iter().collect();
     let leader = primary(&all, persisted(0)).await;

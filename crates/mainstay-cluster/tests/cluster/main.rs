@@ -4,7 +4,6 @@
 mod beginning;
 mod failing;
 mod growing;
-mod memory_sets;
 mod returning;
 mod services;
 mod support;

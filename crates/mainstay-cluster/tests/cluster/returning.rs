@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use mainstay_cluster::NodeSets as _;
 use mainstay_cluster::message::ControlRequest;
 use mainstay_core::{NodeId, PartitionId};
 
@@ -22,7 +21,7 @@ async fn all_nodes_start_again_without_seeds() {
         again.push(machine.start(&[]).await.unwrap());
     }
     for process in &again {
-        process.node.announced().await.unwrap();
+        process.announced().await.unwrap();
     }
     let state = again[2].until_settled(3, 3).await;
     assert_eq!(state.nodes.values().map(|node| node.boot).collect::<Vec<_>>(), [2, 2, 2]);
@@ -38,7 +37,7 @@ async fn a_node_that_has_moved_is_found_at_its_new_address() {
     processes[2].crash().await;
     let elsewhere = Machine { host: "n9".to_owned(), ..machines[2].clone() };
     let moved = elsewhere.start(&[]).await.unwrap();
-    moved.node.announced().await.unwrap();
+    moved.announced().await.unwrap();
     processes[0]
         .until("the address is known", |state| state.nodes[&NodeId(3)].addresses.values().any(|a| a == "n9:7400"))
         .await;
@@ -53,22 +52,21 @@ async fn a_node_that_has_moved_is_found_at_its_new_address() {
 async fn an_old_copy_of_a_folder_is_refused() {
     let machines = machines(3);
     let processes = three(&machines).await;
-    let copy = machines[2].folder.copy();
     processes[2].crash().await;
+    let old = machines[2].copied();
     let latest = machines[2].start(&[]).await.unwrap();
-    latest.node.announced().await.unwrap();
+    latest.announced().await.unwrap();
     processes[0].until("boot 2 is known", |state| state.nodes[&NodeId(3)].boot == 2).await;
     latest.crash().await;
     // The copy counts to 2 as well: it is another process with the same counter.
-    let old = Machine { folder: copy, ..machines[2].clone() };
     let process = old.start(&[]).await.unwrap();
-    assert_eq!(old.folder.boot(), 2);
-    let error = process.node.announced().await.unwrap_err();
+    assert_eq!(old.identity().unwrap().boot, 2);
+    let error = process.announced().await.unwrap_err();
     assert!(error.to_string().contains("old copy") && error.to_string().contains("n3"), "{error}");
     process.crash().await;
     // The latest goes on.
     let latest = machines[2].start(&[]).await.unwrap();
-    latest.node.announced().await.unwrap();
+    latest.announced().await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -80,12 +78,12 @@ async fn a_removed_node_is_refused_and_an_empty_folder_is_a_new_node() {
     processes[0].until("node 3 is removed", |state| state.removed().contains(&NodeId(3))).await;
     processes[1].until("node 3 is removed", |state| state.removed().contains(&NodeId(3))).await;
     let process = machines[2].start(&[]).await.unwrap();
-    let error = process.node.announced().await.unwrap_err();
+    let error = process.announced().await.unwrap_err();
     assert!(error.to_string().contains("was removed"), "{error}");
     process.crash().await;
 
     let fresh = machines[3].start(&["n1"]).await.unwrap();
-    fresh.node.announced().await.unwrap();
+    fresh.announced().await.unwrap();
     assert_eq!(fresh.node.node(), NodeId(4));
     let state = fresh.until_settled(3, 3).await;
     for set in state.sets.values() {

@@ -1,6 +1,5 @@
 //! Services are registered from anywhere, and volatile sets follow from them.
 
-use mainstay_cluster::NodeSets as _;
 use mainstay_cluster::control::record::PlacedPartition;
 use mainstay_cluster::message::{ControlAnswer, ControlRequest};
 use mainstay_core::partitioning::Partitioning;
@@ -68,7 +67,7 @@ async fn volatile_sets_exist_from_the_first_volatile_service_on_and_survive_a_re
 
     processes[2].crash().await;
     let third = machines[2].start(&[]).await.unwrap();
-    third.node.announced().await.unwrap();
+    third.announced().await.unwrap();
     let state = third
         .until("the new replica is a member", |state| {
             is_there(state) && state.sets[&volatile(0)].confirmed != before.confirmed

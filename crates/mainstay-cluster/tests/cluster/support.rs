@@ -6,15 +6,15 @@ use std::sync::Arc;
 use mainstay_cluster::control::ControlState;
 use mainstay_cluster::control::record::{NodeState, ServiceKind};
 use mainstay_cluster::message::{ControlAnswer, ControlRequest, ServiceRegistration};
-use mainstay_cluster::{ClusterNode, ClusterOptions, Membership, NodeParts, NodeSets, WireTransport};
+use mainstay_cluster::{ClusterNode, ClusterOptions, Membership, NodeParts, NodeSets as _, WireTransport};
 use mainstay_core::partitioning::Partitioning;
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{Level, NodeId, PartitionId, Result, SetId, random};
-use mainstay_replica::{Role, SimDisk};
+use mainstay_core::{ClusterId, Level, NodeId, PartitionId, Result, SetId, random};
+use mainstay_replica::{Disk as _, FolderIdentity, NodeReplicas, NodeReplicasOptions, Replica, Role, SimDisk};
+use mainstay_store::disk::OpenMode;
+use mainstay_store::log::{Driver, LogOptions, SyncDelay};
 use mainstay_wire::sim::SimNetwork;
 use mainstay_wire::{Address, Incoming, Serve};
-
-use crate::memory_sets::{Folder, MemorySets};
 
 pub(crate) const SETS: u16 = 2;
 pub(crate) const MINUTE: Duration = Duration::from_secs(60);
@@ -25,13 +25,13 @@ pub(crate) struct Machine {
     pub(crate) host: String,
     pub(crate) network: SimNetwork,
     pub(crate) disk: SimDisk,
-    pub(crate) folder: Folder,
 }
 
 /// A node that runs on a machine.
 pub(crate) struct Process {
     pub(crate) node: ClusterNode,
-    pub(crate) sets: Arc<MemorySets>,
+    pub(crate) sets: NodeReplicas,
+    disk: SimDisk,
 }
 
 struct NoOther;
@@ -58,7 +58,7 @@ pub(crate) fn machines(count: usize) -> Vec<Machine> {
 }
 
 pub(crate) fn machine(network: &SimNetwork, host: &str) -> Machine {
-    Machine { host: host.to_owned(), network: network.clone(), disk: SimDisk::new(1), folder: Folder::default() }
+    Machine { host: host.to_owned(), network: network.clone(), disk: SimDisk::new(1) }
 }
 
 impl Machine {
@@ -74,22 +74,93 @@ impl Machine {
         self.start_with(&self.options(seeds)).await
     }
 
+    /// Begins to join, and ends after so long if it has not come about.
+    pub(crate) async fn interrupted_join(&self, seeds: &[&str], after: Duration) -> bool {
+        let (disk, options) = (Arc::new(self.disk.clone()), self.options(seeds));
+        time::timeout(after, Membership::find(disk, Path::new(FOLDER), None, &options)).await.is_err()
+    }
+
     /// Starts a node as its owner would: whose folder, its replicas, then the network.
     pub(crate) async fn start_with(&self, options: &ClusterOptions) -> Result<Process> {
-        let disk = Arc::new(self.disk.clone());
-        let membership = Membership::find(disk, Path::new("/data"), self.folder.identity(), options).await?;
+        let (disk, folder) = (Arc::new(self.disk.clone()), Path::new(FOLDER));
+        let known = NodeReplicas::identity_of(&*disk, folder)?;
+        let membership = Membership::find(disk.clone(), folder, known.as_ref(), options).await?;
         let transport = WireTransport::new();
-        let (sets, boot) = MemorySets::open(&self.folder, membership.owner(), Arc::new(transport.clone())).await?;
-        let parts = NodeParts { membership, sets: sets.clone(), boot, transport, serve: Arc::new(NoOther) };
+        let (cluster, node) = membership.owner();
+        let sets =
+            NodeReplicas::open(disk, folder, replica_options(cluster, node), Arc::new(transport.clone())).await?;
+        let guard = KillOnDrop(Some(sets.clone()));
+        let boot = sets.boot();
+        let parts = NodeParts { membership, sets: Arc::new(sets.clone()), boot, transport, serve: Arc::new(NoOther) };
         let listen = self.network.listen(&address(&self.host))?;
         let node = ClusterNode::start(parts, options, listen).await?;
-        Ok(Process { node, sets })
+        guard.disarm();
+        Ok(Process { node, sets, disk: self.disk.clone() })
+    }
+
+    /// Whose the folder is, and how often it was opened.
+    pub(crate) fn identity(&self) -> Option<FolderIdentity> {
+        NodeReplicas::identity_of(&self.disk, Path::new(FOLDER)).unwrap()
+    }
+
+    /// The same machine with another disk that has what is in this one's folder. Not while a node runs on it.
+    pub(crate) fn copied(&self) -> Self {
+        let copy = SimDisk::new(2);
+        for part in ["", "log", "state"] {
+            let folder = Path::new(FOLDER).join(part);
+            copy.create_dir_all(&folder).unwrap();
+            for name in self.disk.list(&folder).unwrap_or_default() {
+                let Ok(file) = self.disk.open(&folder.join(&name), OpenMode::Existing) else { continue };
+                let mut bytes = vec![0; file.len().unwrap() as usize];
+                file.read_exact_at(&mut bytes, 0).unwrap();
+                let to = copy.open(&folder.join(&name), OpenMode::New).unwrap();
+                to.write_all_at(&bytes, 0).unwrap();
+                to.sync().unwrap();
+            }
+            copy.sync_dir(&folder).unwrap();
+        }
+        Self { disk: copy, ..self.clone() }
+    }
+}
+
+const FOLDER: &str = "/data";
+
+fn replica_options(cluster: ClusterId, node: NodeId) -> NodeReplicasOptions {
+    let mut options = NodeReplicasOptions::new(cluster, node);
+    options.log = LogOptions {
+        segment_bytes: 256 << 10,
+        driver: Driver::Task { sync_delay: SyncDelay::default() },
+        ..LogOptions::default()
+    };
+    options.store.cache_bytes_max = 8 << 20;
+    options
+}
+
+/// Ends the replicas of a start that is given up half way.
+struct KillOnDrop(Option<NodeReplicas>);
+
+impl KillOnDrop {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for KillOnDrop {
+    fn drop(&mut self) {
+        if let Some(sets) = &self.0 {
+            sets.kill();
+        }
     }
 }
 
 impl Process {
     pub(crate) fn state(&self) -> Arc<ControlState> {
         self.node.control().get()
+    }
+
+    /// Waits until the cluster has taken note of this start, or refuses it.
+    pub(crate) async fn announced(&self) -> Result<()> {
+        time::timeout(5 * MINUTE, self.node.announced()).await.expect("the cluster says something")
     }
 
     /// Waits until something is so in this node's view of the control state.
@@ -102,7 +173,7 @@ impl Process {
                 "node {} never saw that {what}: {:#?}\nit holds {:#?}",
                 self.node.node(),
                 self.state(),
-                self.sets.statuses()
+                self.sets.replicas().iter().map(Replica::status).collect::<Vec<_>>()
             ),
         }
     }
@@ -136,8 +207,14 @@ impl Process {
 
     /// Ends the process without a word.
     pub(crate) async fn crash(&self) {
-        self.sets.kill_all();
+        self.sets.kill();
         self.node.stop().await;
+        self.disk.end_process();
+    }
+
+    /// Stops one replica and leaves it stopped.
+    pub(crate) fn kill_replica(&self, set: SetId) {
+        self.sets.replica(set).unwrap().kill();
     }
 }
 
@@ -161,7 +238,7 @@ pub(crate) async fn three(machines: &[Machine]) -> Vec<Process> {
     for (number, machine) in machines.iter().enumerate() {
         let seeds: &[&str] = if number == 0 { &[] } else { &["n1"] };
         let process = machine.start(seeds).await.unwrap();
-        process.node.announced().await.unwrap();
+        process.announced().await.unwrap();
         processes.push(process);
     }
     for process in &processes {
