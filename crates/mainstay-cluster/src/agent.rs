@@ -78,7 +78,7 @@ impl NodeAgent {
     /// Works until it is stopped.
     pub(crate) async fn run(mut self) {
         loop {
-            let state = self.control.next();
+            let state = self.control.get_and_update();
             self.look(&state).await;
             let busy = self.busy.clone();
             tokio::select! {

@@ -294,7 +294,7 @@ async fn follow_nodes(
 ) {
     let Membership { disk, folder, mut file, membership, .. } = membership;
     loop {
-        let state = control.next();
+        let state = control.get_and_update();
         let gone = state.removed();
         removed.send_if_modified(|known| std::mem::replace(known, gone.clone()) != gone);
         let others = state.nodes.values().filter(|node| node.id != membership.node && node.state != NodeState::Removed);

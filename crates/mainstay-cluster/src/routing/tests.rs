@@ -63,7 +63,7 @@ fn table(role: Option<RoleState>) -> (RoutingTable, Arc<OneRole>, watch::Sender<
     let mut state = ControlState::default();
     state.sets.insert(SET, record);
     let (sender, receiver) = watch::channel(Arc::new(state));
-    let sets = Arc::new(OneRole(role.map(|role| watch::Sender::new(role))));
+    let sets = Arc::new(OneRole(role.map(watch::Sender::new)));
     (RoutingTable::new(NodeId(1), sets.clone(), ControlWatch::of(receiver)), sets, sender)
 }
 

@@ -7,3 +7,4 @@ mod growing;
 mod returning;
 mod services;
 mod support;
+mod tokens;
