@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mainstay_core::time::{self, Duration};
-use mainstay_core::{ErrorKind, NodeId, Result, SetId, task};
+use mainstay_core::{ErrorKind, Level, NodeId, ReplicaId, Result, SetId, task};
 use mainstay_replica::Role;
 use tokio::sync::Notify;
 
@@ -18,6 +18,9 @@ use crate::node_sets::{HeldReplica, NodeSets};
 /// How often the agent looks by itself: after what has failed, and for roles that have moved.
 const TICK: Duration = Duration::from_millis(500);
 
+/// How long the outcome of a change takes to be seen here.
+const SETTLE: Duration = Duration::from_millis(20);
+
 /// How long a confirmation is tried before the agent looks again.
 const CONFIRM_TIME_LIMIT: Duration = Duration::from_secs(10);
 
@@ -27,6 +30,8 @@ const CONFIRM_TIME_LIMIT: Duration = Duration::from_secs(10);
 /// is, and goes on.
 pub(crate) struct NodeAgent {
     node: NodeId,
+    /// The number that this start of the node has drawn.
+    session: u128,
     sets: Arc<dyn NodeSets>,
     client: ControlClient,
     control: ControlWatch,
@@ -61,22 +66,41 @@ impl fmt::Debug for NodeAgent {
 }
 
 impl NodeAgent {
-    pub(crate) fn new(node: NodeId, sets: Arc<dyn NodeSets>, client: ControlClient, control: ControlWatch) -> Self {
-        Self { node, sets, client, control, busy: Arc::default() }
+    pub(crate) fn new(
+        (node, session): (NodeId, u128),
+        sets: Arc<dyn NodeSets>,
+        client: ControlClient,
+        control: ControlWatch,
+    ) -> Self {
+        Self { node, session, sets, client, control, busy: Arc::default() }
     }
 
     /// Works until it is stopped.
     pub(crate) async fn run(mut self) {
         loop {
-            let state = self.control.next();
+            let state = self.control.get_and_update();
             self.look(&state).await;
             let busy = self.busy.clone();
+            let is_settled = self.is_settled(&state);
             tokio::select! {
                 is_there = self.control.changed() => if !is_there { return },
                 () = busy.done.notified() => {}
-                () = time::sleep(TICK) => {}
+                // A cluster in which all is as wanted wakes nobody up.
+                () = time::sleep(TICK), if !is_settled => {}
             }
         }
+    }
+
+    /// True if the replicas of this node are those that are wanted here, and every set has confirmed the members that it is to have:
+    /// then nothing is to be done before the control state changes.
+    fn is_settled(&self, state: &ControlState) -> bool {
+        let held: BTreeMap<SetId, ReplicaId> =
+            self.sets.held().into_iter().map(|held| (held.set, held.replica)).collect();
+        let is_announced = state.nodes.get(&self.node).is_some_and(|node| node.session == self.session);
+        let is_as_wanted = |record: &SetRecord| {
+            record.wanted == record.confirmed && record.wanted.on(self.node) == held.get(&record.id).copied()
+        };
+        is_announced && state.sets.values().all(is_as_wanted)
     }
 
     async fn look(&self, state: &Arc<ControlState>) {
@@ -86,7 +110,10 @@ impl NodeAgent {
                 self.drop_replica(replica).await;
             }
         }
-        for record in state.sets.values() {
+        // Until the cluster has taken note of this start, it wants the volatile replicas of the one before: their memory is gone, and
+        // one that came back under their ids would have forgotten what it has promised.
+        let is_announced = state.nodes.get(&self.node).is_some_and(|node| node.session == self.session);
+        for record in state.sets.values().filter(|record| is_announced || record.id.level == Level::Persisted) {
             self.sets
                 .expect(record.id, record.wanted.all().chain(record.confirmed.all()).map(|(_, node)| node).collect());
             if let Err(error) = self.hold(record, held.get(&record.id)).await {
@@ -148,11 +175,15 @@ impl NodeAgent {
                 }
                 None => sets.set_members(set, &wanted).await,
             };
-            if let Err(error) = worked {
-                complain(set, &error, "the members of a set cannot be changed to what is wanted yet");
-                // Not again at once: what it waits for takes time.
-                time::sleep(TICK).await;
-            }
+            // Not again at once: this node's own view takes a moment to follow, and what has failed waits for something.
+            let pause = match worked {
+                Ok(()) => SETTLE,
+                Err(error) => {
+                    complain(set, &error, "the members of a set cannot be changed to what is wanted yet");
+                    TICK
+                }
+            };
+            time::sleep(pause).await;
             drop(place);
         });
     }

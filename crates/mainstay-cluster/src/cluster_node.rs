@@ -41,7 +41,26 @@ pub struct ClusterNode {
     client: ControlClient,
     routes: RoutingTable,
     scope: task::Scope,
+    transport: WireTransport,
     failure: watch::Receiver<Option<Error>>,
+}
+
+/// Ends what was started if the start fails or is given up half way.
+struct StopOnDrop(Option<(task::Scope, WireTransport)>);
+
+impl StopOnDrop {
+    fn disarm(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        if let Some((scope, transport)) = &self.0 {
+            scope.stop();
+            transport.detach();
+        }
+    }
 }
 
 /// What a node is started with, beside its options.
@@ -66,11 +85,10 @@ impl ClusterNode {
     /// `Invalid` if the options contradict each other, and whatever keeps the replica of the control set from starting.
     pub async fn start<L: Listen>(parts: NodeParts, options: &ClusterOptions, listen: Option<L>) -> Result<Self> {
         let scope = task::Scope::new();
-        let started = scope.enter(Self::start_in(scope.clone(), parts, options, listen)).await;
-        if started.is_err() {
-            scope.stop();
-        }
-        started
+        let guard = StopOnDrop(Some((scope.clone(), parts.transport.clone())));
+        let started = scope.enter(Self::start_in(scope.clone(), parts, options, listen)).await?;
+        guard.disarm();
+        Ok(started)
     }
 
     async fn start_in(
@@ -130,11 +148,12 @@ impl ClusterNode {
         let (failed, failure) = watch::channel(None);
         let routes = RoutingTable::new(node, sets.clone(), control.clone());
         task::spawn(controller.run());
-        task::spawn(NodeAgent::new(node, sets, client.clone(), control.clone()).run());
+        task::spawn(NodeAgent::new((node, endpoint.session().0), sets, client.clone(), control.clone()).run());
+        let addresses = membership.file.peers.values().cloned().collect();
         task::spawn(follow_nodes(endpoint.clone(), control.clone(), membership, removed));
         let announcement = Announcement { node, boot, session: endpoint.session().0, description };
-        task::spawn(announce(announcement, client.clone(), endpoint.clone(), control.clone(), failed));
-        Ok(Self { node, endpoint, control, client, routes, scope, failure })
+        task::spawn(announce(announcement, client.clone(), endpoint.clone(), addresses, failed));
+        Ok(Self { node, endpoint, control, client, routes, scope, transport, failure })
     }
 
     /// The node that this is.
@@ -193,6 +212,7 @@ impl ClusterNode {
     /// Takes the node off the network. Its replicas are its owner's to stop.
     pub async fn stop(&self) {
         self.endpoint.stop(STOP_GRACE).await;
+        self.transport.detach();
         self.scope.stop();
     }
 }
@@ -220,7 +240,7 @@ async fn announce(
     announcement: Announcement,
     client: ControlClient,
     endpoint: Endpoint,
-    control: ControlWatch,
+    addresses: Vec<String>,
     failed: watch::Sender<Option<Error>>,
 ) {
     let request = ControlRequest::Announce(announcement);
@@ -232,7 +252,7 @@ async fn announce(
         };
         let refusal = match policy::is_final(&error) {
             true => Some(error),
-            false => refused_by_peers(&endpoint, &control).await,
+            false => refused_by_peers(&endpoint, &addresses).await,
         };
         if let Some(refusal) = refusal {
             tracing::error!(error = %refusal.report(), "the cluster refuses this node, which is off the network from now on");
@@ -245,13 +265,10 @@ async fn announce(
     }
 }
 
-/// Why the nodes that this one knows do not let it connect, if that is for good.
-async fn refused_by_peers(endpoint: &Endpoint, control: &ControlWatch) -> Option<Error> {
-    let state = control.get();
-    for peer in state.nodes.values() {
-        let Some(Ok(address)) = peer.addresses.get(PEER_ADDRESS).map(|address| address.parse::<Address>()) else {
-            continue;
-        };
+/// Why the nodes that this one has known do not let it connect, if that is for good. By the peers file, because a node that is refused
+/// has no control state: its replica does not hear what of its log is committed.
+async fn refused_by_peers(endpoint: &Endpoint, addresses: &[String]) -> Option<Error> {
+    for address in addresses.iter().filter_map(|address| address.parse::<Address>().ok()) {
         if let Err(error) = endpoint.connect(&address).await
             && policy::is_final(&error)
         {
@@ -285,7 +302,7 @@ async fn follow_nodes(
 ) {
     let Membership { disk, folder, mut file, membership, .. } = membership;
     loop {
-        let state = control.next();
+        let state = control.get_and_update();
         let gone = state.removed();
         removed.send_if_modified(|known| std::mem::replace(known, gone.clone()) != gone);
         let others = state.nodes.values().filter(|node| node.id != membership.node && node.state != NodeState::Removed);

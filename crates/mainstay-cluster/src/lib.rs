@@ -29,6 +29,7 @@ mod formats;
 pub mod kinds;
 mod node_sets;
 mod policy;
+mod replica_sets;
 mod serve;
 mod transport;
 

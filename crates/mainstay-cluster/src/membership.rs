@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mainstay_core::{ClusterId, Error, NodeId, ReplicaId, Result, random};
-use mainstay_replica::Disk;
+use mainstay_replica::{Disk, FolderIdentity};
 use mainstay_wire::Sender;
 use mainstay_wire::tls::Security;
 use rand::RngExt as _;
@@ -37,7 +37,7 @@ impl Membership {
     pub async fn find(
         disk: Arc<dyn Disk>,
         folder: &Path,
-        known: Option<(ClusterId, NodeId)>,
+        known: Option<&FolderIdentity>,
         options: &ClusterOptions,
     ) -> Result<Self> {
         let found = PeersFile::read(&*disk, folder)?;
@@ -47,12 +47,16 @@ impl Membership {
                 check_same(&file, known, folder)?;
                 file
             }
-            (None, Some((cluster, node))) if !has_seeds => founder(cluster, node, options),
-            (None, Some((cluster, node))) => {
+            // The first folders named no cluster.
+            (None, Some(known)) if !has_seeds => {
+                founder(known.cluster.unwrap_or_else(new_cluster), known.node, options)
+            },
+            (None, Some(known)) => {
                 return Err(Error::invalid(format!(
-                    "{} holds the data of node {node} of cluster {cluster}, which has run alone, and there are seeds to join another cluster: \
-                     start it without seeds and let the others join it, or choose an empty folder",
-                    folder.display()
+                    "{} holds the data of node {}, which has run alone, and there are seeds to join another cluster: start it without \
+                     seeds and let the others join it, or choose an empty folder",
+                    folder.display(),
+                    known.node
                 )));
             }
             (None, None) if !has_seeds => {
@@ -127,7 +131,7 @@ fn new_owner(options: &ClusterOptions) -> Result<(ClusterId, NodeId)> {
         Security::LoopbackOnly | Security::Off => None,
     };
     match identity.map(|identity| (identity.cluster, identity.sender)) {
-        None => Ok((ClusterId(random::rng().random_range(1..=u128::MAX)), FOUNDING_NODE)),
+        None => Ok((new_cluster(), FOUNDING_NODE)),
         Some((cluster, Sender::Node(node))) => Ok((cluster, node)),
         Some((_, other)) => Err(Error::invalid(format!(
             "the certificate is for {other}, and a cluster begins with a node: give this process the certificate of a node"
@@ -142,19 +146,27 @@ fn founder(cluster: ClusterId, node: NodeId, options: &ClusterOptions) -> PeersF
     PeersFile { join_request: 0, membership: Some(membership), peers: BTreeMap::new() }
 }
 
+fn new_cluster() -> ClusterId {
+    ClusterId(random::rng().random_range(1..=u128::MAX))
+}
+
 /// Refuses a folder whose files are of different nodes.
-fn check_same(file: &PeersFile, known: Option<(ClusterId, NodeId)>, folder: &Path) -> Result<()> {
-    let (Some(known), membership) = (known, file.membership) else { return Ok(()) };
-    let of_file = membership.map(|membership| (membership.cluster, membership.node));
-    if of_file == Some(known) {
+fn check_same(file: &PeersFile, known: Option<&FolderIdentity>, folder: &Path) -> Result<()> {
+    let Some(known) = known else { return Ok(()) };
+    let is_same = |membership: FolderMembership| {
+        membership.node == known.node && known.cluster.is_none_or(|cluster| cluster == membership.cluster)
+    };
+    if file.membership.is_some_and(is_same) {
         return Ok(());
     }
-    let shown = of_file
-        .map_or("a node that still joins".to_owned(), |(cluster, node)| format!("node {node} of cluster {cluster}"));
+    let shown =
+        file.membership.map_or("a node that still joins".to_owned(), |FolderMembership { cluster, node, .. }| {
+            format!("node {node} of cluster {cluster}")
+        });
+    let cluster = known.cluster.map_or("no cluster".to_owned(), |cluster| format!("cluster {cluster}"));
     Err(Error::invalid(format!(
-        "{} has the data of node {} of cluster {} and the peers file of {shown}: restore a copy of the whole folder",
+        "{} has the data of node {} of {cluster} and the peers file of {shown}: restore a copy of the whole folder",
         folder.display(),
-        known.1,
-        known.0
+        known.node
     )))
 }

@@ -177,3 +177,6 @@ pub struct NodeCertificate {
     /// The certificate of the authority.
     pub authority_pem: String,
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,8 +17,8 @@ const FORMATS: u32 = 1;
 /// What a node needs to be part of a cluster.
 #[derive(Clone)]
 pub struct ClusterOptions {
-    /// Where others reach this node.
-    pub address: Address,
+    /// Where others reach this node; `None` for a node alone, which listens to nobody.
+    pub address: Option<Address>,
     /// Other addresses of it, by the name of what listens there.
     pub other_addresses: BTreeMap<String, Address>,
     /// Where to ask to join: names or addresses, resolved at each dial. A node with seeds and an empty folder joins; one without begins a
@@ -45,8 +45,13 @@ pub struct ClusterOptions {
 impl ClusterOptions {
     /// The defaults: a cluster of its own, on this machine alone.
     pub fn new(address: Address) -> Self {
+        Self { address: Some(address), ..Self::alone() }
+    }
+
+    /// The defaults of a node alone.
+    pub fn alone() -> Self {
         Self {
-            address,
+            address: None,
             other_addresses: BTreeMap::new(),
             seeds: Vec::new(),
             token: None,
@@ -63,7 +68,8 @@ impl ClusterOptions {
     /// What this node says of itself.
     pub(crate) fn description(&self) -> NodeDescription {
         let others = self.other_addresses.iter().map(|(name, address)| (name.clone(), address.to_string()));
-        let addresses = others.chain([(PEER_ADDRESS.to_owned(), self.address.to_string())]).collect();
+        let own = self.address.iter().map(|address| (PEER_ADDRESS.to_owned(), address.to_string()));
+        let addresses = others.chain(own).collect();
         NodeDescription {
             addresses,
             fault_domain: self.fault_domain.clone(),

@@ -1,11 +1,12 @@
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use mainstay_core::time::Duration;
 use mainstay_core::{Error, ErrorKind, NodeId, Result, SetId};
 use mainstay_replica::{Answer, Traffic, Transport};
 use mainstay_wire::{Class, Endpoint};
+use parking_lot::RwLock;
 
 use crate::control::{level_code, level_of};
 use crate::formats::REPLICA_MESSAGE;
@@ -20,10 +21,10 @@ const TIME_LIMIT: Duration = Duration::from_secs(600);
 /// Carries the requests of this node's replicas over the wire.
 ///
 /// It is made before the endpoint, because replicas start before it is known which start of the folder this is, which the
-/// endpoint has to say. Until it is [attached](WireTransport::attach), no node is reached.
+/// endpoint has to say. Until the node is started, no other is reached.
 #[derive(Clone, Default)]
 pub struct WireTransport {
-    endpoint: Arc<OnceLock<Endpoint>>,
+    endpoint: Arc<RwLock<Option<Endpoint>>>,
 }
 
 impl WireTransport {
@@ -32,14 +33,19 @@ impl WireTransport {
         Self::default()
     }
 
-    /// Sends by this endpoint from now on. The first one counts.
-    pub fn attach(&self, endpoint: Endpoint) {
-        let _ = self.endpoint.set(endpoint);
+    /// Sends by this endpoint from now on.
+    pub(crate) fn attach(&self, endpoint: Endpoint) {
+        *self.endpoint.write() = Some(endpoint);
+    }
+
+    /// Sends nothing any more, and lets go of the endpoint.
+    pub(crate) fn detach(&self) {
+        *self.endpoint.write() = None;
     }
 
     fn send(&self, to: NodeId, set: SetId, class: Class, request: &Bytes) -> Answer {
-        let Some(endpoint) = self.endpoint.get().cloned() else {
-            let text = format!("node {to} cannot be reached, because this node is not on the network yet: retry");
+        let Some(endpoint) = self.endpoint.read().clone() else {
+            let text = format!("node {to} cannot be reached, because this node is not on the network: retry");
             return Box::pin(std::future::ready(Err(Error::new(ErrorKind::Retry, text))));
         };
         let body = frame(set, request);
@@ -51,18 +57,22 @@ impl WireTransport {
 
 impl fmt::Debug for WireTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WireTransport").field("is_attached", &self.endpoint.get().is_some()).finish()
+        f.debug_struct("WireTransport").field("is_attached", &self.endpoint.read().is_some()).finish()
     }
 }
 
 impl Transport for WireTransport {
     fn call(&self, to: NodeId, set: SetId, traffic: Traffic, request: Bytes) -> Answer {
-        let class = match traffic {
-            Traffic::Heartbeat => Class::Heartbeat,
-            Traffic::Log => Class::Log,
-            Traffic::Snapshot => Class::Bulk,
-        };
-        self.send(to, set, class, &request)
+        self.send(to, set, class_of(traffic), &request)
+    }
+}
+
+/// What a request travels as, so that it waits behind nothing that it must not wait behind.
+fn class_of(traffic: Traffic) -> Class {
+    match traffic {
+        Traffic::Heartbeat => Class::Heartbeat,
+        Traffic::Log => Class::Log,
+        Traffic::Snapshot => Class::Bulk,
     }
 }
 

@@ -151,9 +151,16 @@ pub struct SetId {
     pub number: u16,
 }
 
+/// The replica set that holds what a cluster knows of itself. It is apart from the sets of services, and every node has a replica of it.
+pub const CONTROL_SET: SetId = SetId { level: Level::Persisted, number: u16::MAX };
+
+/// `persisted-3`, and `control` for the [control set](CONTROL_SET).
 impl fmt::Display for SetId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.level, self.number)
+        match *self {
+            CONTROL_SET => f.write_str("control"),
+            SetId { level, number } => write!(f, "{level}-{number}"),
+        }
     }
 }
 
@@ -169,6 +176,7 @@ mod tests {
         assert_eq!(SequenceNumber(10).to_string(), "s10");
         assert_eq!(ClusterId(0xab).to_string(), "c000000000000000000000000000000ab");
         assert_eq!(SetId { level: Level::Volatile, number: 3 }.to_string(), "volatile-3");
+        assert_eq!(CONTROL_SET.to_string(), "control");
     }
 
     #[test]

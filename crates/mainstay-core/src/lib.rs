@@ -23,4 +23,4 @@ pub mod timings;
 pub use actor_id::{ACTOR_ID_BYTES_MAX, ActorId};
 pub use backoff::{Backoff, Retries};
 pub use error::{Error, ErrorKind, OrError, RESTORE, Result};
-pub use id::{ClusterId, Epoch, Level, NodeId, PartitionId, ReplicaId, SequenceNumber, SetId};
+pub use id::{CONTROL_SET, ClusterId, Epoch, Level, NodeId, PartitionId, ReplicaId, SequenceNumber, SetId};

@@ -13,16 +13,15 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-use mainstay_core::{Level, PartitionId, SetId};
+use mainstay_core::PartitionId;
+
+pub use mainstay_core::CONTROL_SET;
 
 pub(crate) use codec::{decode, encode};
 pub(crate) use key::{NAME_BYTES_MAX, level_code, level_of};
 pub use state::ControlState;
 pub(crate) use state::replicated;
 pub use watch::ControlWatch;
-
-/// The replica set that holds the control records. It is apart from the sets of services, and every node has a replica of it.
-pub const CONTROL_SET: SetId = SetId { level: Level::Persisted, number: u16::MAX };
 
 /// The partition of [`CONTROL_SET`] that holds the control records.
 pub const CONTROL_PARTITION: PartitionId = PartitionId(0);

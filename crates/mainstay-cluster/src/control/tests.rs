@@ -90,7 +90,8 @@ fn sample() -> ControlState {
 }
 
 async fn partition() -> (Replica, Partition) {
-    let identity = Identity { cluster: CLUSTER, set: CONTROL_SET, replica: ReplicaId(1), node: NodeId(1) };
+    let identity =
+        Identity { cluster: CLUSTER, set: CONTROL_SET, replica: ReplicaId(1), node: NodeId(1), data_loss: 0 };
     let transport = InProcessNetwork::new().endpoint(NodeId(1));
     let (log, store) = (Arc::new(MemoryLog::new()), Arc::new(MemoryStore::new()));
     let replica = Replica::start(identity, ReplicaOptions::default(), log, store, transport).await.unwrap();

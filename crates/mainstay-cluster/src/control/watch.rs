@@ -36,11 +36,11 @@ impl ControlWatch {
     }
 
     /// The state as it is known here, which [`changed`](Self::changed) has been told of then.
-    pub fn next(&mut self) -> Arc<ControlState> {
+    pub fn get_and_update(&mut self) -> Arc<ControlState> {
         self.state.borrow_and_update().clone()
     }
 
-    /// Waits until the state is another one than [`next`](Self::next) has returned. False when no other will come.
+    /// Waits until the state is another one than [`get_and_update`](Self::get_and_update) has returned. False when no other will come.
     pub async fn changed(&mut self) -> bool {
         self.state.changed().await.is_ok()
     }

@@ -25,7 +25,7 @@ pub(super) fn join(
     needs_token: bool,
     now: WallTime,
 ) -> Result<JoinAnswer> {
-    check_description(&request.description)?;
+    check_description(&request.description, true)?;
     if needs_token && request.certified.is_none() {
         use_token(state, request, now)?;
     }
@@ -90,7 +90,7 @@ fn use_token(state: &mut ControlState, request: &JoinRequest, now: WallTime) -> 
 /// Notes that a node has started.
 pub(super) fn announce(state: &mut ControlState, announcement: &Announcement) -> Result<()> {
     let Announcement { node, boot, session, description } = announcement;
-    check_description(description)?;
+    check_description(description, false)?;
     let record = state.nodes.get(node).ok_or_else(|| {
         Error::invalid(format!(
             "node {node} is not known in this cluster: start it with an empty data folder, and it joins"
@@ -120,14 +120,20 @@ pub(super) fn announce(state: &mut ControlState, announcement: &Announcement) ->
     Ok(())
 }
 
-fn check_description(description: &NodeDescription) -> Result<()> {
+fn check_description(description: &NodeDescription, is_joining: bool) -> Result<()> {
     let NodeDescription { addresses, fault_domain, program, types, .. } = description;
-    let peer = addresses.get(PEER_ADDRESS);
-    let address: mainstay_wire::Address = peer.map(|address| address.parse()).transpose()?.ok_or_else(|| {
-        Error::invalid(format!("a node says where others reach it, by the address with the name {PEER_ADDRESS:?}"))
-    })?;
-    if address.port() == 0 {
-        return Err(Error::invalid(format!("{address} cannot be reached: say on which port the node listens")));
+    let address = addresses.get(PEER_ADDRESS).map(|address| address.parse::<mainstay_wire::Address>()).transpose()?;
+    match address {
+        Some(address) if address.port() == 0 => {
+            return Err(Error::invalid(format!("{address} cannot be reached: say on which port the node listens")));
+        }
+        None if is_joining => {
+            return Err(Error::invalid(format!(
+                "a node says where others reach it, by the address with the name {PEER_ADDRESS:?}"
+            )));
+        }
+        // A node alone listens to nobody.
+        _ => {}
     }
     let texts =
         addresses.iter().flat_map(|(name, address)| [name, address]).chain([fault_domain, program]).chain(types);

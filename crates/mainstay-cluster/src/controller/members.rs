@@ -25,7 +25,7 @@ pub(super) fn confirm(state: &mut ControlState, from: NodeId, confirmation: &Con
             "replica {replica} on node {from} is no member of set {set} and cannot say what its members are"
         )));
     }
-    if *epoch < record.confirmed_epoch {
+    if *epoch < record.confirmed_epoch || epoch.data_loss() != record.data_loss {
         return Err(Error::new(
             ErrorKind::Conflict,
             format!(

@@ -22,6 +22,7 @@ use mainstay_core::{ClusterId, Error, ErrorKind, Level, NodeId, ReplicaId, Resul
 use mainstay_replica::{Partition, Role};
 use mainstay_wire::Sender;
 use mainstay_wire::tls::{Authority, PublicKey};
+use tokio::sync::Notify;
 
 use crate::control::ControlState;
 use crate::control::record::ServiceRecord;
@@ -69,6 +70,8 @@ pub(crate) struct Controller {
     options: Arc<ControllerOptions>,
     /// One decision at a time: each is made from what the one before has committed.
     turn: Arc<tokio::sync::Mutex<Doubts>>,
+    /// Told when something was decided that may have to be looked at again later.
+    decided: Arc<Notify>,
 }
 
 /// Since when volatile sets seem to have lost their quorum.
@@ -76,7 +79,7 @@ type Doubts = BTreeMap<SetId, Instant>;
 
 impl Controller {
     pub(crate) fn new(partition: Partition, options: ControllerOptions) -> Self {
-        Self { partition, options: Arc::new(options), turn: Arc::default() }
+        Self { partition, options: Arc::new(options), turn: Arc::default(), decided: Arc::default() }
     }
 
     /// Decides on a request.
@@ -92,6 +95,7 @@ impl Controller {
             decide(state, sender, request, self.options.needs_token, now)
         };
         let answer = self.change(&mut *self.turn.lock().await, decide).await?;
+        self.decided.notify_one();
         match (answer, request) {
             (ControlAnswer::Joined(joined), ControlRequest::Join(request)) => {
                 let certificate = self.certify(joined.node, request)?;
@@ -117,17 +121,23 @@ impl Controller {
                 return;
             }
             let looked = self.look().await;
+            let is_in_line = matches!(looked, Ok(true));
             if let Err(error) = looked
                 && !error.is_retryable()
                 && error.kind() != ErrorKind::OutcomeUnknown
             {
                 tracing::error!(error = %error.report(), "the controller cannot keep the cluster in line; it tries again");
             }
-            time::sleep(TICK).await;
+            tokio::select! {
+                () = time::sleep(TICK), if !is_in_line => {}
+                () = self.decided.notified() => {}
+                changed = roles.changed() => if changed.is_err() { return },
+            }
         }
     }
 
-    async fn look(&self) -> Result<()> {
+    /// Looks at the state, and returns whether it is in line for as long as nothing new is decided.
+    async fn look(&self) -> Result<bool> {
         let mut doubts = self.turn.lock().await;
         let founded = |state: &mut ControlState| match (&state.cluster, &self.options.founding) {
             (None, Some(FoundingNode { founding, cluster, node, description, held })) => {
@@ -136,7 +146,8 @@ impl Controller {
             }
             _ => Ok(()),
         };
-        self.change(&mut doubts, founded).await
+        self.change(&mut doubts, founded).await?;
+        Ok(doubts.is_empty())
     }
 
     /// Changes the control state by a function, and what follows from that, in one commit.

@@ -7,10 +7,10 @@ use mainstay_cluster::message::{ControlAnswer, ControlRequest, ServiceRegistrati
 use mainstay_cluster::{ClusterNode, ClusterOptions, Founding, Membership, NodeParts, WireTransport};
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ClusterId, Error, ErrorKind, Level, NodeId, Result};
-use mainstay_replica::{NodeReplicas, NodeReplicasOptions, Timing};
+use mainstay_replica::{FolderIdentity, NodeReplicas, NodeReplicasOptions, Timing};
 use mainstay_store::disk::Disk;
 use mainstay_wire::tls::Security;
-use mainstay_wire::{Address, Listen as _, TcpListen};
+use mainstay_wire::{Listen as _, TcpListen};
 
 use super::legacy;
 use super::security::{authority, check_tls, security};
@@ -56,12 +56,12 @@ impl Member {
         let told = Membership::profile_of(&*disk, folder).map_err(data_dir)?;
         let transport = WireTransport::new();
         let (replicas, membership) = match identity {
-            Some(_) => {
+            Some(identity) => {
                 let transport = Arc::new(transport.clone());
                 let own = replica_options(settings, None, told.unwrap_or(options.founding.profile));
                 let replicas = NodeReplicas::open(disk.clone(), folder, own, transport).await.map_err(data_dir)?;
-                let owner = Some((replicas.cluster(), replicas.node()));
-                match Membership::find(disk.clone(), folder, owner, &options).await {
+                let identity = FolderIdentity { cluster: Some(replicas.cluster()), ..identity };
+                match Membership::find(disk.clone(), folder, Some(&identity), &options).await {
                     Ok(membership) => (replicas, membership),
                     Err(error) => {
                         replicas.stop().await;
@@ -87,7 +87,7 @@ impl Member {
             let (sets, calls) = (ServedSets::new(replicas.clone()), CallServe::new());
             let parts =
                 NodeParts { membership, sets: sets.clone(), boot: replicas.boot(), transport, serve: calls.clone() };
-            let address = listen.is_some().then(|| options.address.to_string());
+            let address = options.address.as_ref().map(ToString::to_string);
             let cluster = ClusterNode::start::<TcpListen>(parts, &options, listen).await?;
             Ok(Self { replicas: replicas.clone(), sets, cluster, calls, address })
         };
@@ -208,10 +208,9 @@ fn cluster_options(
 ) -> Result<ClusterOptions> {
     let cluster = settings.cluster();
     let address = match (&cluster.advertise, listen) {
-        (Some(advertised), _) => advertised.clone(),
-        (None, Some(listen)) => listen.address().clone(),
-        // It is told to others when the node begins to listen.
-        (None, None) => "127.0.0.1:0".parse::<Address>()?,
+        (_, None) => None,
+        (Some(advertised), Some(_)) => Some(advertised.clone()),
+        (None, Some(listen)) => Some(listen.address().clone()),
     };
     let profile = match cluster.profile.unwrap_or_default() {
         Profile::Default => TimingProfile::Default,
@@ -222,6 +221,7 @@ fn cluster_options(
     let is_clustered = listen.is_some();
     let seeds = if is_clustered { cluster.seeds.clone() } else { Vec::new() };
     Ok(ClusterOptions {
+        address,
         seeds,
         token: cluster.token.clone().filter(|_| is_clustered),
         fault_domain: cluster.fault_domain.clone().unwrap_or_default(),
@@ -229,7 +229,7 @@ fn cluster_options(
         security: if is_clustered { security(cluster)? } else { Security::LoopbackOnly },
         authority: if is_clustered { authority(cluster)? } else { None },
         founding,
-        ..ClusterOptions::new(address)
+        ..ClusterOptions::alone()
     })
 }
 

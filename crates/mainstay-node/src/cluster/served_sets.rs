@@ -6,8 +6,8 @@ use mainstay_cluster::control::ControlWatch;
 use mainstay_cluster::control::record::{self, MemberList, ServiceRecord};
 use mainstay_cluster::{HeldReplica, NodeSets, Working};
 use mainstay_core::time::Duration;
-use mainstay_core::{Error, ErrorKind, Level, NodeId, PartitionId, ReplicaId, Result, SetId};
-use mainstay_replica::{Members, NodeReplicas, Partition, Replica, ReplicaSpec, RoleState, Status};
+use mainstay_core::{Level, NodeId, PartitionId, ReplicaId, Result, SetId};
+use mainstay_replica::{NodeReplicas, Partition, RoleState};
 use mainstay_runtime::{CALL_TIMEOUT_DEFAULT, Directory, KnownService, ServiceKind};
 use parking_lot::RwLock;
 use tokio::sync::{Notify, watch};
@@ -77,31 +77,20 @@ impl ServedSets {
             }
         }
     }
-
-    fn replica(&self, set: SetId) -> Result<Replica> {
-        self.replicas.replica(set).ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("node {} has no replica of set {set}", self.replicas.node()))
-        })
-    }
-}
-
-fn held(replica: &Replica) -> HeldReplica {
-    let Status { identity, role_state, voters, learners, .. } = replica.status();
-    HeldReplica { set: identity.set, replica: identity.replica, role_state, members: MemberList { voters, learners } }
 }
 
 impl NodeSets for ServedSets {
     fn held(&self) -> Vec<HeldReplica> {
-        self.replicas.replicas().iter().map(held).collect()
+        self.replicas.held()
     }
 
     fn roles(&self, set: SetId) -> Option<watch::Receiver<RoleState>> {
-        self.replicas.replica(set).map(|replica| replica.watch())
+        self.replicas.roles(set)
     }
 
     fn create<'a>(&'a self, set: SetId, replica: ReplicaId, data_loss: u32) -> Working<'a, Result<()>> {
         Box::pin(async move {
-            self.replicas.create_replica(ReplicaSpec { set, replica, data_loss }).await?;
+            self.replicas.create(set, replica, data_loss).await?;
             self.created.notify_one();
             Ok(())
         })
@@ -110,29 +99,20 @@ impl NodeSets for ServedSets {
     fn drop_replica<'a>(&'a self, set: SetId, replica: ReplicaId) -> Working<'a, Result<()>> {
         Box::pin(async move {
             self.detach(set).await;
-            self.replicas.drop_replica(set, replica).await
+            NodeSets::drop_replica(&self.replicas, set, replica).await
         })
     }
 
     fn found<'a>(&'a self, set: SetId) -> Working<'a, Result<()>> {
-        Box::pin(async move {
-            let replica = self.replica(set)?;
-            let identity = replica.identity();
-            replica.bootstrap(&[(identity.replica, identity.node)].into()).await
-        })
+        self.replicas.found(set)
     }
 
     fn set_members<'a>(&'a self, set: SetId, members: &'a MemberList) -> Working<'a, Result<()>> {
-        Box::pin(async move {
-            let MemberList { voters, learners } = members.clone();
-            self.replica(set)?.set_members(&Members { voters, learners }).await
-        })
+        self.replicas.set_members(set, members)
     }
 
     fn expect(&self, set: SetId, nodes: BTreeSet<NodeId>) {
-        if let Some(replica) = self.replicas.replica(set) {
-            replica.expect_members(nodes);
-        }
+        self.replicas.expect(set, nodes);
     }
 
     fn partition(&self, set: SetId, partition: PartitionId) -> Result<Partition> {
@@ -140,15 +120,14 @@ impl NodeSets for ServedSets {
     }
 
     fn receive(&self, from: NodeId, set: SetId, request: Bytes) -> Working<'static, Bytes> {
-        let replicas = self.replicas.clone();
-        Box::pin(async move { replicas.receive(from, set, request).await })
+        NodeSets::receive(&self.replicas, from, set, request)
     }
 }
 
 /// Tells the directory of services that other programs register, so that they can be called from here, until the node stops.
 pub(crate) async fn keep_learning(directory: Arc<Directory>, mut control: ControlWatch) {
     loop {
-        for service in control.next().services.values() {
+        for service in control.get_and_update().services.values() {
             if let Some(known) = known(service)
                 && let Err(error) = directory.learn(known)
             {
