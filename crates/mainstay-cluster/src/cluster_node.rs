@@ -205,8 +205,9 @@ impl ClusterNode {
 
     /// Takes the node off the network at once, as a crash would.
     pub fn kill(&self) {
-        self.scope.stop();
         self.endpoint.kill();
+        self.transport.detach();
+        self.scope.stop();
     }
 
     /// Takes the node off the network. Its replicas are its owner's to stop.

@@ -19,7 +19,7 @@ use mainstay_store::disk::{Disk, RealDisk};
 use mainstay_wire::TcpListen;
 
 use crate::admin;
-use crate::cluster::{ClusterCalls, ClusterOptions, Member, check_recorded};
+use crate::cluster::{ClusterOptions, Member, check_recorded};
 use crate::driver::refuse_without_clock;
 use crate::node::Node;
 use crate::settings::{Declared, Knowledge, Names, NodeDraft, Origin, Section, Sections, Settings, Step, Surroundings};
@@ -389,9 +389,9 @@ async fn assemble(
     let state = member.cluster.control().get();
     warn_of_strays(&state, registrations);
     let directory = Directory::empty().with_provisions(provisions);
-    let directory = Arc::new(match member.is_alone() {
-        true => directory,
-        false => directory.with_remote(ClusterCalls::new(&member.cluster)),
+    let directory = Arc::new(match member.remote_calls() {
+        None => directory,
+        Some(calls) => directory.with_remote(calls),
     });
     for (offer, record) in offers.into_iter().zip(&records) {
         let mut service = offer.service.placed(record.level, record.partitioning.clone())?;

@@ -289,6 +289,10 @@ impl Inner {
         let stopping = async {
             tracing::info!(data_dir = %self.settings.data_dir().display(), "the node stops");
             self.shutdown_hooks.lock().await.run(&self.services).await;
+            let member = self.member.lock().clone();
+            if let Some(member) = member {
+                member.hand_over().await;
+            }
             self.directory.stop().await;
             self.end_tasks();
             // Taken out only when it has stopped: if this future is dropped before, the next one goes on from here.

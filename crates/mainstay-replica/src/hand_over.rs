@@ -45,6 +45,18 @@ impl Replica {
         handed_over.await.unwrap_or_else(|_| Err(self.stopped()))
     }
 
+    /// Hands the role over to the voter that answers and has most of the log. A replica that is the only voter keeps it.
+    ///
+    /// # Errors
+    /// As [`hand_over`](Self::hand_over).
+    pub async fn resign(&self) -> Result<()> {
+        let others: BTreeSet<ReplicaId> = self.status().voters.into_keys().collect();
+        match self.transfer_target(&others).await {
+            Some((to, _)) => self.hand_over(to).await,
+            None => Ok(()),
+        }
+    }
+
     async fn hand_over_in(&self, epoch: Epoch, to: ReplicaId, node: NodeId) -> Result<()> {
         let set = self.inner.identity.set;
         let Some(round) = self.inner.participants.begin() else {

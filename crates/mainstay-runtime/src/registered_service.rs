@@ -145,6 +145,11 @@ impl RegisteredService {
         let _ = attached.task.await;
     }
 
+    /// Lets go of all partitions, whose tasks have ended: what holds the directory must not keep the data folder.
+    pub(crate) fn release(&self) {
+        self.attached.iter().for_each(|attached| drop(attached.lock().take()));
+    }
+
     /// Tells all partitions on this node that the node stops.
     pub(crate) fn stop(&self) {
         for attached in &self.attached {

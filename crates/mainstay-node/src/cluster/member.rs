@@ -7,11 +7,12 @@ use mainstay_cluster::message::{ControlAnswer, ControlRequest, ServiceRegistrati
 use mainstay_cluster::{ClusterNode, ClusterOptions, Founding, Membership, NodeParts, WireTransport};
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{ClusterId, Error, ErrorKind, Level, NodeId, Result};
-use mainstay_replica::{FolderIdentity, NodeReplicas, NodeReplicasOptions, Timing};
+use mainstay_replica::{FolderIdentity, NodeReplicas, NodeReplicasOptions, Role, Timing};
 use mainstay_store::disk::Disk;
 use mainstay_wire::tls::Security;
 use mainstay_wire::{Listen as _, TcpListen};
 
+use super::calls::ClusterCalls;
 use super::legacy;
 use super::security::{authority, check_tls, security};
 use super::serve::CallServe;
@@ -24,6 +25,9 @@ const REGISTER_TIME_LIMIT: Duration = Duration::from_secs(60);
 /// How long the start waits for that if everything it needs is recorded already: then the control set may be down.
 const KNOWN_TIME_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a node that stops takes to hand its roles over.
+const HAND_OVER_TIME_LIMIT: Duration = Duration::from_secs(20);
+
 /// The part of a node in its cluster, which may be a cluster of this node alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Member {
@@ -31,6 +35,7 @@ pub(crate) struct Member {
     pub(crate) sets: Arc<ServedSets>,
     pub(crate) cluster: ClusterNode,
     pub(crate) calls: Arc<CallServe>,
+    remote: Option<Arc<ClusterCalls>>,
     /// Where others reach it; `None` if it is alone.
     pub(crate) address: Option<String>,
 }
@@ -89,7 +94,8 @@ impl Member {
                 NodeParts { membership, sets: sets.clone(), boot: replicas.boot(), transport, serve: calls.clone() };
             let address = options.address.as_ref().map(ToString::to_string);
             let cluster = ClusterNode::start::<TcpListen>(parts, &options, listen).await?;
-            Ok(Self { replicas: replicas.clone(), sets, cluster, calls, address })
+            let remote = address.is_some().then(|| ClusterCalls::new(&cluster));
+            Ok(Self { replicas: replicas.clone(), sets, cluster, calls, remote, address })
         };
         match started.await {
             Ok(member) => Ok(member),
@@ -155,23 +161,48 @@ impl Member {
         }
     }
 
-    /// Does the node run without others?
-    pub(crate) fn is_alone(&self) -> bool {
-        self.address.is_none()
+    /// The way of calls to other nodes; `None` for a node alone.
+    pub(crate) fn remote_calls(&self) -> Option<Arc<ClusterCalls>> {
+        self.remote.clone()
+    }
+
+    /// Hands the roles of this node over to other nodes, each when its calls have ended. What cannot be handed over in time is left
+    /// to an election.
+    pub(crate) async fn hand_over(&self) {
+        let primaries = self.replicas.replicas().into_iter().filter(|replica| replica.role_state().role == Role::Primary);
+        let resigning = primaries.map(|replica| async move {
+            if let Err(error) = replica.resign().await {
+                let set = replica.identity().set;
+                tracing::warn!(%set, ?error, "a role was not handed over before the node stops: the set elects a primary by itself");
+            }
+        });
+        let all = futures_util::future::join_all(resigning);
+        if let Err(time::Elapsed) = time::timeout(HAND_OVER_TIME_LIMIT, all).await {
+            tracing::warn!("not all roles were handed over within {HAND_OVER_TIME_LIMIT:?}: their sets elect primaries by themselves");
+        }
     }
 
     /// Takes the node off the network and stops its replicas.
     pub(crate) async fn stop(&self) {
-        self.calls.stop();
+        self.let_go();
         self.cluster.stop().await;
         self.replicas.stop().await;
     }
 
     /// Ends everything where it stands, as a crash would.
     pub(crate) fn kill(&self) {
-        self.calls.stop();
+        self.let_go();
         self.cluster.kill();
         self.replicas.kill();
+    }
+
+    /// What outlives the node lets go of it.
+    fn let_go(&self) {
+        self.calls.stop();
+        self.sets.let_go();
+        if let Some(remote) = &self.remote {
+            remote.disconnect();
+        }
     }
 }
 

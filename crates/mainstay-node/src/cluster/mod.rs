@@ -23,7 +23,6 @@ mod tests;
 pub use options::ClusterOptions;
 pub use view::{ClusterView, NodeView, SetView};
 
-pub(crate) use calls::ClusterCalls;
 pub(crate) use member::Member;
 pub(crate) use recorded_service::check_recorded;
 pub(crate) use served_sets::keep_learning;

@@ -40,6 +40,11 @@ impl ServedSets {
         self.attach_all();
     }
 
+    /// Serves nothing any more.
+    pub(crate) fn let_go(&self) {
+        self.served.write().take();
+    }
+
     /// Attaches what replicas are created for, until the node stops.
     pub(crate) async fn keep_attached(self: Arc<Self>) {
         loop {
