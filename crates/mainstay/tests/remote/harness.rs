@@ -33,6 +33,8 @@ pub enum Fault {
     LoseReply,
     /// It is carried out, and its sender is told at once that nothing is known: the next try may overtake it.
     LoseReplyAtOnce,
+    /// It is held back until it is released, and its sender is told at once that nothing is known.
+    Late,
     /// It arrives twice at the same time.
     Duplicate,
     /// It is not sent.
@@ -51,6 +53,7 @@ pub struct Net {
     faults: Mutex<VecDeque<Option<Fault>>>,
     pub redirects: Mutex<Vec<Redirect>>,
     pub sent: AtomicUsize,
+    late: Mutex<Vec<Answer>>,
 }
 
 impl std::fmt::Debug for Net {
@@ -81,6 +84,16 @@ impl Net {
 
     pub fn connect(&self, node: NodeId, inbound: Inbound) {
         self.nodes.lock().unwrap().insert(node, inbound);
+    }
+
+    /// Lets what was held back arrive, and waits until it is answered.
+    pub async fn release(&self) -> Vec<Result<Bytes>> {
+        let late = std::mem::take(&mut *self.late.lock().unwrap());
+        let mut answers = Vec::new();
+        for answer in late {
+            answers.push(answer.await);
+        }
+        answers
     }
 
     pub fn requests(&self) -> usize {
@@ -124,6 +137,11 @@ impl RemoteCalls for Port {
                 }
                 Some(Fault::LoseReplyAtOnce) => {
                     tokio::spawn(receive());
+                    lost()
+                }
+                Some(Fault::Late) => {
+                    let receiving = receive();
+                    net.late.lock().unwrap().push(receiving);
                     lost()
                 }
                 Some(Fault::Duplicate) => {
