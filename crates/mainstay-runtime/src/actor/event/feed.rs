@@ -54,13 +54,13 @@ impl EventFeed {
     }
 
     async fn keep(self) {
-        let (subscription, mut arrived) = (random::rng().next_u64(), 0);
+        let (subscription, mut arrived) = (random::rng().next_u64(), (0, 0));
         let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(2)).retries();
         loop {
             match self.ask(subscription, arrived).await {
                 Ok(Some(reply)) => {
                     backoff.reset();
-                    arrived = reply.number;
+                    arrived = (reply.lease, reply.number);
                     let Some(inbox) = self.inbox.upgrade() else { return };
                     put(&inbox, reply);
                 }
@@ -87,11 +87,11 @@ impl EventFeed {
         }
     }
 
-    async fn ask(&self, subscription: u64, arrived: u64) -> Result<Option<PollReply>> {
+    async fn ask(&self, subscription: u64, (lease, arrived): (u64, u64)) -> Result<Option<PollReply>> {
         if elsewhere(&*self.router, &self.address)?.is_none() {
             return Ok(None);
         }
-        let request = PollRequest { subscription, event: self.event.to_string(), arrived };
+        let request = PollRequest { subscription, event: self.event.to_string(), lease, arrived };
         let call = PartitionCall {
             router: &self.router,
             address: &self.address,
@@ -112,7 +112,15 @@ fn put(inbox: &Inbox, reply: PollReply) {
     for told in reply.told {
         match told {
             Told::Event { bytes, number } => {
-                inbox.push(Arc::new(EncodedEvent(bytes)), number.map(published), waiting_max)
+                let number = number.map(published);
+                // What has come by another way already, while the role moved.
+                let is_known = inbox
+                    .last_number()
+                    .zip(number)
+                    .is_some_and(|(last, number)| last.life == number.life && number.count <= last.count);
+                if !is_known {
+                    inbox.push(Arc::new(EncodedEvent(bytes)), number, waiting_max);
+                }
             }
             Told::Deleted => inbox.delete(),
         }

@@ -58,8 +58,8 @@ impl Inbox {
         self.inner.lock().last.get_or_insert(last);
     }
 
-    /// How many events there were before what waits, in which life; `None` if that is not known.
-    pub(crate) fn known_start(&self) -> Option<Published> {
+    /// The number of the last event that was put in or known of, with its life; `None` if that is not known.
+    pub(crate) fn last_number(&self) -> Option<Published> {
         let last = self.inner.lock().last?;
         Some(Published { life: last.life?, count: last.count })
     }

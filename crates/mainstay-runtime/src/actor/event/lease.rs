@@ -10,9 +10,10 @@ use std::task::Poll;
 
 use bytes::Bytes;
 use mainstay_core::time::{self, Duration, Instant};
-use mainstay_core::{ActorId, Error, ErrorKind, NodeId, Result, contract};
+use mainstay_core::{ActorId, Error, ErrorKind, NodeId, Result, contract, random};
 use mainstay_state::actor::Published;
 use parking_lot::Mutex;
+use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
 use crate::actor::event::inbox::Taken;
@@ -43,6 +44,8 @@ const ANSWER_BYTES_MAX: usize = 1 << 20;
 pub(super) struct PollRequest {
     pub(super) subscription: u64,
     pub(super) event: String,
+    /// The lease that the last answer was of; 0 for none. A subscriber that comes back from another node gets a new one.
+    pub(super) lease: u64,
     /// The number of the answer that has arrived last; 0 for none.
     pub(super) arrived: u64,
 }
@@ -50,6 +53,7 @@ pub(super) struct PollRequest {
 /// What has come for a subscription.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub(super) struct PollReply {
+    pub(super) lease: u64,
     /// The number of this answer: that of a new lease begins anew at 1.
     pub(super) number: u64,
     /// How many events there were when the lease began, in which life of the actor.
@@ -73,6 +77,8 @@ pub(crate) struct EventLeases {
 }
 
 struct EventLease {
+    /// Drawn at random, and never 0.
+    id: u64,
     subscription: Subscription,
     start: Option<Published>,
     state: Mutex<LeaseState>,
@@ -117,7 +123,7 @@ impl EventLeases {
         let mut state = lease.state.lock();
         state.asked = time::now();
         let start = lease.start.map(|start| (start.life, start.count));
-        state.last = PollReply { number: state.last.number + 1, start, told };
+        state.last = PollReply { lease: lease.id, number: state.last.number + 1, start, told };
         contract::encode(&state.last).map(Bytes::from)
     }
 
@@ -126,7 +132,11 @@ impl EventLeases {
         let now = time::now();
         leases.retain(|_, lease| now.duration_since(lease.state.lock().asked) < LEASE);
         let key = (from, request.subscription);
-        if let Some(lease) = leases.get(&key).filter(|lease| lease.subscription.is_at(slot)) {
+        // A first answer that was lost leaves a lease that its subscriber does not know of.
+        let is_same = |lease: &&Arc<EventLease>| {
+            lease.subscription.is_at(slot) && (lease.id == request.lease || request.lease == 0)
+        };
+        if let Some(lease) = leases.get(&key).filter(is_same) {
             return Ok(lease.clone());
         }
         if leases.len() >= LEASES_MAX {
@@ -140,7 +150,8 @@ impl EventLeases {
         let subscription = Subscription::open(slot.clone(), actor.clone(), request.event.as_str().into())?;
         let start = subscription.start();
         let state = LeaseState { asked: now, last: PollReply::default() };
-        let lease = Arc::new(EventLease { subscription, start, state: Mutex::new(state) });
+        let id = random::rng().next_u64() | 1;
+        let lease = Arc::new(EventLease { id, subscription, start, state: Mutex::new(state) });
         leases.insert(key, lease.clone());
         Ok(lease)
     }

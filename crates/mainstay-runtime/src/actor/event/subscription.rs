@@ -74,7 +74,7 @@ impl Subscription {
 
     /// How many events there were when it began, where that is known.
     pub(super) fn start(&self) -> Option<Published> {
-        self.inbox.known_start()
+        self.inbox.last_number()
     }
 
     /// What comes next, as it is.
