@@ -1,6 +1,8 @@
 //! How a primary hands its role to another replica: those who use its partitions let their work end, what is proposed gets its
 //! outcome, and only then the role moves. So no caller loses an answer by it.
 
+use std::collections::BTreeSet;
+
 use mainstay_core::{Epoch, Error, ErrorKind, NodeId, ReplicaId, Result, time};
 use openraft::async_runtime::watch::WatchReceiver as _;
 

@@ -17,7 +17,7 @@ use crate::remote::lanes::RemoteSession;
 use crate::remote::remote_calls::{Redirect, RemoteCalls};
 use crate::router::{Address, Route, Router, ServiceQuery, Services};
 use crate::service_type::{ServiceKind, ServiceType, Serving};
-use crate::slot::SlotState;
+use crate::slot::{Slot, SlotState};
 use crate::worker::handle::{WorkerHandle, WorkerType};
 use crate::worker::registry::WorkerRegistry;
 
@@ -375,6 +375,10 @@ impl Router for Directory {
         if let Some(remote) = &self.remote {
             remote.calls.redirect(address, redirect);
         }
+    }
+
+    fn slot(&self, address: &Address) -> Option<Arc<Slot>> {
+        self.known(&address.service).ok()?.slot(address.index)
     }
 
     fn remote(&self) -> Option<&Arc<RemoteSession>> {

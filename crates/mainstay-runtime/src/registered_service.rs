@@ -138,7 +138,7 @@ impl RegisteredService {
         if let Some(slot) = self.slots.get(index as usize) {
             let former = slot.load_full();
             former.detach();
-            slot.store(Arc::new(Slot::new(former.address().clone())));
+            slot.store(Arc::new(former.successor()));
         }
         attached.stop.send_replace(true);
         // An error means that the task was cancelled, and the objects were dropped with it.

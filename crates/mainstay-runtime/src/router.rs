@@ -54,6 +54,12 @@ pub trait Router: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// The slot of a partition in this process, whether or not the partition is here; `None` if it is not known.
+    fn slot(&self, address: &Address) -> Option<Arc<Slot>> {
+        let _ = address;
+        None
+    }
+
     /// The tokio runtime of this node. A call that is made on another runtime, or on none, runs there.
     fn home(&self) -> &Home;
 

@@ -153,7 +153,8 @@ impl Slot {
             *current = state;
             true
         });
-        if is_stopped {
+        // The subscriptions of a partition that has left the node go on.
+        if is_stopped && !self.is_detached() {
             self.audience.stop();
         }
     }
@@ -210,6 +211,18 @@ impl Slot {
     /// Notes that the partition leaves the node. Another slot takes the place of this one.
     pub(crate) fn detach(&self) {
         self.is_detached.store(true, Ordering::Release);
+    }
+
+    /// The slot that takes the place of this one, with its subscriptions.
+    pub(crate) fn successor(&self) -> Self {
+        Self { audience: self.audience.clone(), ..Self::new(self.address.clone()) }
+    }
+
+    /// Waits until another node is known to be primary, or nothing comes here any more.
+    pub(crate) async fn elsewhere(&self) {
+        let is_elsewhere = |state: &SlotState| matches!(state, SlotState::PrimaryElsewhere(_) | SlotState::Stopped);
+        // An error is impossible while this holds the sender.
+        let _ = self.state.subscribe().wait_for(is_elsewhere).await;
     }
 
     /// True if the partition has left the node.

@@ -1,5 +1,6 @@
 //! The actors of a type from outside: which there are, page by page, and the removal of one.
 
+pub(crate) mod elsewhere;
 mod listing;
 mod page_token;
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 
 use mainstay_core::partitioning::Share;
 use mainstay_core::task::{self, Gone};
-use mainstay_core::{ActorId, Error, Result};
+use mainstay_core::{ActorId, Error, ErrorKind, Result};
 use mainstay_state::actor::Reminder;
 use tokio::task::coop::consume_budget;
 
@@ -17,6 +18,7 @@ use crate::actor::cell::removal::Removal;
 use crate::actor::{Actor, Context};
 use crate::call::arrival::Deadline;
 use crate::call::caller::Caller;
+use crate::remote::partition_call::{self, PartitionCall};
 use crate::router::{Address, Route, Router};
 
 pub use listing::{Listed, Listing};
@@ -29,7 +31,7 @@ pub const PAGE_MAX: usize = 10_000;
 pub const PAGE_DEFAULT: usize = 1_000;
 
 /// An actor, as a listing shows it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ActorInfo {
     /// Who it is.
     pub id: ActorId,
@@ -203,10 +205,9 @@ impl Actors {
         consume_budget().await;
         for partition in first..partitions.end {
             let left = limit - items.len();
-            let found = self.read::<T>(&self.partitions[partition], after.take(), left).await?;
-            let is_full = found.len() == left;
+            let (found, is_last) = self.read::<T>(&self.partitions[partition], after.take(), left).await?;
             items.extend(found);
-            if is_full && let Some(last) = items.last() {
+            if !is_last && let Some(last) = items.last() {
                 let continuation = PageToken::new(T::LISTING, &self.service, partition, last.mark())?;
                 return Ok(Page { items, continuation: Some(continuation) });
             }
@@ -214,22 +215,45 @@ impl Actors {
         Ok(Page { items, continuation: None })
     }
 
-    async fn read<T: Listed>(&self, address: &Arc<Address>, after: Option<T::Mark>, limit: usize) -> Result<Vec<T>> {
-        let slot = match self.router.route(address)? {
-            Route::Local(slot) => slot,
-            Route::Remote(_) => {
-                return Err(Error::new(
-                    mainstay_core::ErrorKind::NotPrimary { hint: None },
-                    format!("{address} is on another node: list its actors there"),
-                ));
-            }
-        };
-        let timeout = address.call_timeout;
+    /// A page of one partition, wherever that is, and whether it is the last of the partition.
+    async fn read<T: Listed>(
+        &self,
+        address: &Arc<Address>,
+        after: Option<T::Mark>,
+        limit: usize,
+    ) -> Result<(Vec<T>, bool)> {
+        let (router, address) = (self.router.clone(), address.clone());
         let reading = async move {
-            let admitted = slot.admit("list", &mut Deadline::new(timeout, None)).await?;
-            let actors = admitted.actors()?;
-            // It may be from disk, and much.
-            task::blocking(move || T::list(&*actors, after.as_ref(), limit)).await
+            loop {
+                if partition_call::elsewhere(&*router, &address)?.is_some() {
+                    let call = PartitionCall {
+                        router: &router,
+                        address: &address,
+                        actor: None,
+                        method: &elsewhere::LIST,
+                        arguments: elsewhere::request::<T>(after.as_ref(), limit)?,
+                        time_limit: address.call_timeout,
+                    };
+                    match call.run().await? {
+                        Some(reply) => return elsewhere::read(&reply),
+                        None => continue,
+                    }
+                }
+                let Route::Local(slot) = router.route(&address)? else { continue };
+                let admitted = match slot.admit("list", &mut Deadline::new(address.call_timeout, None)).await {
+                    Ok(admitted) => admitted,
+                    Err(error) => match error.kind() {
+                        ErrorKind::NotPrimary { hint: Some(_) } if router.remote().is_some() => continue,
+                        _ if slot.is_detached() && router.remote().is_some() => continue,
+                        _ => return Err(error),
+                    },
+                };
+                let actors = admitted.actors()?;
+                // It may be from disk, and much.
+                let found = task::blocking(move || T::list(&*actors, after.as_ref(), limit)).await?;
+                let is_last = found.len() < limit;
+                return Ok((found, is_last));
+            }
         };
         self.router.home().run(reading).await.unwrap_or_else(|Gone| {
             let service = &self.service;

@@ -134,13 +134,14 @@ impl Caller {
                 "{target} is not an actor, and publishes no events: subscribe to an actor, or watch a collection"
             )));
         };
-        match router.route(address)? {
-            Route::Local(slot) => Ok(Events::new(Subscription::open(slot, id.clone(), E::NAME)?)),
-            Route::Remote(_) => Err(Error::new(
-                ErrorKind::NotPrimary { hint: None },
-                format!("{target} is on another node, and its events are heard there alone: subscribe on that node"),
-            )),
-        }
+        let slot = match router.route(address)? {
+            Route::Local(slot) => Some(slot),
+            Route::Remote(_) => router.slot(address),
+        };
+        let slot = slot.ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("{target} is not known to this process: make a new proxy"))
+        })?;
+        Ok(Events::new(Subscription::anywhere(router, slot, id.clone(), E::NAME.into())?))
     }
 
     /// Calls a method: `start` makes a turn of the object.
@@ -344,7 +345,7 @@ impl Caller {
     }
 
     /// The interface of the methods that every actor has.
-    pub(crate) const ACTOR_INTERFACE: &'static str = "Actor";
+    pub(crate) const ACTOR_INTERFACE: &'static str = "mainstay/Actor";
 
     /// The methods that every actor has, as other processes call them.
     pub(crate) const ACTOR_METHODS: &'static [WireMethod] = &[

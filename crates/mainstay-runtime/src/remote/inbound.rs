@@ -4,11 +4,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use mainstay_core::task::{Gone, Home};
+use mainstay_core::task::{self, Gone, Home};
 use mainstay_core::time::{self, Duration};
 use mainstay_core::{Epoch, Error, ErrorKind, NodeId, Result};
 use tracing::Instrument as _;
 
+use crate::actor::enumeration;
+use crate::actor::enumeration::elsewhere::{LIST, PARTITION_INTERFACE};
+use crate::actor::event::lease::{EventLeases, POLL};
+use crate::call::arrival::Deadline;
 use crate::call::caller::Caller;
 use crate::call::chain::{Link, TurnIdentity};
 use crate::call::wire_call::WireCall;
@@ -46,6 +50,7 @@ struct InboundInner {
     /// The router of the calls: to objects of this node alone.
     router: Arc<dyn Router>,
     under_way: AtomicUsize,
+    events: EventLeases,
 }
 
 impl fmt::Debug for Inbound {
@@ -58,7 +63,14 @@ impl Inbound {
     /// The calls to the objects of a directory.
     pub fn new(directory: Arc<Directory>) -> Self {
         let router = Arc::new(ThisNode(directory.clone()));
-        Self { inner: Arc::new(InboundInner { directory, router, under_way: AtomicUsize::new(0) }) }
+        Self {
+            inner: Arc::new(InboundInner {
+                directory,
+                router,
+                under_way: AtomicUsize::new(0),
+                events: EventLeases::default(),
+            }),
+        }
     }
 
     /// Makes a call that has come from another process, and returns the bytes of the answer. Dropping the future gives up a call
@@ -75,7 +87,7 @@ impl Inbound {
                 let _count = InboundCount::new(&inbound.inner)?;
                 let request = CallRequest::decode(&request)?;
                 let span = propagation::span_of(from, request.traceparent);
-                Ok(inbound.answer(&request, remaining).instrument(span).await.encode())
+                Ok(inbound.answer(from, &request, remaining).instrument(span).await.encode())
             };
             home.run(answering).await.unwrap_or_else(|Gone| {
                 Err(Error::new(ErrorKind::Retry, "the node has stopped: nothing happened, call another one"))
@@ -83,17 +95,32 @@ impl Inbound {
         })
     }
 
-    async fn answer(&self, request: &CallRequest<'_>, remaining: Duration) -> CallReply {
+    async fn answer(&self, from: NodeId, request: &CallRequest<'_>, remaining: Duration) -> CallReply {
         let mut epoch = None;
-        let outcome = self.make(request, remaining, &mut epoch).await;
+        let outcome = self.make(from, request, remaining, &mut epoch).await;
         CallReply { epoch, outcome }
     }
 
-    async fn make(&self, request: &CallRequest<'_>, remaining: Duration, epoch: &mut Option<Epoch>) -> Result<Bytes> {
+    async fn make(
+        &self,
+        from: NodeId,
+        request: &CallRequest<'_>,
+        remaining: Duration,
+        epoch: &mut Option<Epoch>,
+    ) -> Result<Bytes> {
         let (service, slot) = self.inner.find(request)?;
-        let method = find_method(&service, request)?;
         let deadline = time::now().checked_add(remaining);
         *epoch = self.inner.admit(&service, &slot, request, remaining).await?;
+        match (request.interface, &request.actor) {
+            (PARTITION_INTERFACE, None) if request.method == LIST.name() => {
+                return list(&slot, request, remaining).await;
+            }
+            (name, Some(actor)) if name == POLL.interface() && request.method == POLL.name() => {
+                return self.inner.events.poll(from, &slot, actor, &request.arguments, remaining).await;
+            }
+            _ => {}
+        }
+        let method = find_method(&service, request)?;
         let caller = Caller::new(self.inner.router.clone(), slot.address().clone(), request.actor.clone());
         let left = deadline.map_or(remaining, |deadline| deadline.saturating_duration_since(time::now()));
         let turns = request.chain.iter().map(|turn| {
@@ -117,7 +144,8 @@ impl InboundInner {
             Error::new(ErrorKind::NotPrimary { hint: None }, format!("service {name} is not known here yet"))
                 .with_source(error)
         })?;
-        let expected = if request.actor.is_some() { ServiceKind::Actors } else { ServiceKind::Stateful };
+        let is_of_actors = request.actor.is_some() || request.interface == PARTITION_INTERFACE;
+        let expected = if is_of_actors { ServiceKind::Actors } else { ServiceKind::Stateful };
         if service.known.kind != expected {
             return Err(Error::invalid(format!("{name} is {}: nothing happened", service.known.kind.way())));
         }
@@ -166,6 +194,14 @@ impl InboundInner {
             _ => Ok(Some(epoch)),
         }
     }
+}
+
+/// A page of the actors of a partition.
+async fn list(slot: &Arc<Slot>, request: &CallRequest<'_>, remaining: Duration) -> Result<Bytes> {
+    let admitted = slot.admit(LIST.name(), &mut Deadline::new(remaining, None)).await?;
+    let (actors, arguments) = (admitted.actors()?, request.arguments.clone());
+    // It may be from disk, and much.
+    task::blocking(move || enumeration::elsewhere::list(&*actors, &arguments)).await
 }
 
 /// The method that a call is for.

@@ -14,6 +14,7 @@ pub(crate) mod request;
 
 pub(crate) mod lanes;
 pub(crate) mod outgoing;
+pub(crate) mod partition_call;
 pub(crate) mod remote_calls;
 
 pub(crate) mod inbound;

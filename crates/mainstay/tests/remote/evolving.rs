@@ -10,7 +10,7 @@ mod new {
     use super::*;
 
     #[interface(name = "till")]
-    pub trait Register {
+    pub(super) trait Register {
         #[method(name = "pay")]
         async fn credit(
             &mut self,
@@ -32,7 +32,7 @@ mod new {
 
     #[derive(Actor)]
     #[actor(implements(Register), partitions = 1, name = "till")]
-    pub struct TillActor {
+    pub(super) struct TillActor {
         total: State<u64>,
     }
 
@@ -59,7 +59,7 @@ mod old {
 
     #[interface]
     #[allow(dead_code)]
-    pub trait Till {
+    pub(super) trait Till {
         async fn pay(&mut self, amount: u64) -> Result<String>;
         async fn total(&self) -> Result<u64>;
     }
@@ -71,7 +71,7 @@ mod newer {
 
     #[interface(name = "till")]
     #[allow(dead_code)]
-    pub trait Till {
+    pub(super) trait Till {
         async fn pay(&mut self, amount: u64, note: Option<String>, times: u64, color: String) -> Result<String>;
         async fn strict(&mut self) -> Result<u64>;
         async fn describe(&self) -> Result<String>;
@@ -87,7 +87,7 @@ mod foreign {
 
     #[interface(name = "till")]
     #[allow(dead_code)]
-    pub trait Unknown {
+    pub(super) trait Unknown {
         async fn nothing(&self) -> Result<()>;
     }
 }
@@ -165,18 +165,18 @@ mod twice {
     use super::*;
 
     #[interface(name = "same")]
-    pub trait One {
+    pub(super) trait One {
         async fn one(&self) -> Result<()>;
     }
 
     #[interface(name = "same")]
-    pub trait Other {
+    pub(super) trait Other {
         async fn other(&self) -> Result<()>;
     }
 
     #[derive(Actor)]
     #[actor(implements(One, Other))]
-    pub struct TwiceActor {}
+    pub(super) struct TwiceActor {}
 
     impl One for TwiceActor {
         async fn one(&self) -> Result<()> {

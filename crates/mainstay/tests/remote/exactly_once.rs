@@ -184,16 +184,41 @@ async fn at_most_once_is_sent_once_and_says_what_is_not_known() {
 #[tokio::test(start_paused = true)]
 async fn a_failure_that_was_told_does_not_turn_into_a_success() {
     let cluster = cluster().await;
-    let counter: CounterRef = cluster.second().services.actor("alice").unwrap();
-    assert_eq!(counter.add(1).await.unwrap(), 1);
-    // The first try arrives, in effect, after the second: both see an odd sum, and the answer of the second is kept.
-    cluster.net.plan([Fault::LoseRequest]);
-    let error = counter.add_if_even(10).await.unwrap_err();
+    let near: CounterRef = cluster.first().services.actor("alice").unwrap();
+    let far: CounterRef = cluster.second().services.actor("alice").unwrap();
+    assert_eq!(near.add(1).await.unwrap(), 1);
+    // The first try arrives long after the second, whose failure the caller was told.
+    cluster.net.plan([Fault::Late]);
+    let error = far.add_if_even(10).await.unwrap_err();
     assert_eq!((error.kind(), error.to_string().as_str()), (ErrorKind::Conflict, "odd"));
+    assert_eq!(near.add(1).await.unwrap(), 2);
     let runs = RUNS.load(Ordering::SeqCst);
-    assert_eq!(counter.add(1).await.unwrap(), 2);
-    assert_eq!(counter.add_if_even(10).await.unwrap(), 12);
-    assert_eq!(RUNS.load(Ordering::SeqCst), runs + 2);
+    assert_eq!(cluster.net.release().await.len(), 1);
+    assert_eq!(RUNS.load(Ordering::SeqCst), runs);
+    assert_eq!(near.sum().await.unwrap(), 2);
+    cluster.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_first_try_that_is_overtaken_is_not_carried_out() {
+    let cluster = cluster().await;
+    let far: CounterRef = cluster.second().services.actor("alice").unwrap();
+    cluster.net.plan([Fault::Late]);
+    assert_eq!(far.add(1).await.unwrap(), 1);
+    // The answer of the next call in the lane has taken the place of its own.
+    assert_eq!(far.add(1).await.unwrap(), 2);
+    let runs = RUNS.load(Ordering::SeqCst);
+    cluster.net.release().await;
+    assert_eq!(RUNS.load(Ordering::SeqCst), runs);
+    assert_eq!(far.sum().await.unwrap(), 2);
+    // One that comes after its answer has expired is too late by the clock.
+    cluster.net.plan([Fault::Late]);
+    assert_eq!(far.with_timeout(Duration::from_secs(5)).add(1).await.unwrap(), 3);
+    tokio::time::sleep(Duration::from_secs(180)).await;
+    let runs = RUNS.load(Ordering::SeqCst);
+    cluster.net.release().await;
+    assert_eq!(RUNS.load(Ordering::SeqCst), runs);
+    assert_eq!(far.sum().await.unwrap(), 3);
     cluster.stop().await;
 }
 

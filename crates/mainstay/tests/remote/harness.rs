@@ -21,18 +21,20 @@ use mainstay_runtime::{
 use mainstay_store::log::{Driver, SyncDelay};
 
 /// The first node is primary of this set, the second of the other one.
-pub const FIRST: u16 = 0;
-pub const SECOND: u16 = 1;
+pub(crate) const FIRST: u16 = 0;
+pub(crate) const SECOND: u16 = 1;
 
 /// What happens to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// It does not arrive, and its sender does not know.
     LoseRequest,
     /// It is carried out, and its sender does not know.
     LoseReply,
     /// It is carried out, and its sender is told at once that nothing is known: the next try may overtake it.
     LoseReplyAtOnce,
+    /// It is held back until it is released, and its sender is told at once that nothing is known.
+    Late,
     /// It arrives twice at the same time.
     Duplicate,
     /// It is not sent.
@@ -45,12 +47,13 @@ pub enum Fault {
 
 /// What connects the nodes.
 #[derive(Default)]
-pub struct Net {
+pub(crate) struct Net {
     nodes: Mutex<HashMap<NodeId, Inbound>>,
     routes: Mutex<HashMap<PartitionId, NodeId>>,
     faults: Mutex<VecDeque<Option<Fault>>>,
-    pub redirects: Mutex<Vec<Redirect>>,
-    pub sent: AtomicUsize,
+    pub(crate) redirects: Mutex<Vec<Redirect>>,
+    pub(crate) sent: AtomicUsize,
+    late: Mutex<Vec<Answer>>,
 }
 
 impl std::fmt::Debug for Net {
@@ -61,17 +64,12 @@ impl std::fmt::Debug for Net {
 
 impl Net {
     /// What happens to the next requests, in their order; those after them arrive.
-    pub fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
+    pub(crate) fn plan(&self, faults: impl IntoIterator<Item = Fault>) {
         self.faults.lock().unwrap().extend(faults.into_iter().map(Some));
     }
 
-    /// Lets the next request arrive.
-    pub fn plan_good(&self) {
-        self.faults.lock().unwrap().push_back(None);
-    }
-
     /// Which node callers without a replica believe to be primary.
-    pub fn believe(&self, partition: PartitionId, node: Option<NodeId>) {
+    pub(crate) fn believe(&self, partition: PartitionId, node: Option<NodeId>) {
         let mut routes = self.routes.lock().unwrap();
         match node {
             Some(node) => _ = routes.insert(partition, node),
@@ -79,24 +77,34 @@ impl Net {
         }
     }
 
-    pub fn connect(&self, node: NodeId, inbound: Inbound) {
+    pub(crate) fn connect(&self, node: NodeId, inbound: Inbound) {
         self.nodes.lock().unwrap().insert(node, inbound);
     }
 
-    pub fn requests(&self) -> usize {
+    /// Lets what was held back arrive, and waits until it is answered.
+    pub(crate) async fn release(&self) -> Vec<Result<Bytes>> {
+        let late = std::mem::take(&mut *self.late.lock().unwrap());
+        let mut answers = Vec::new();
+        for answer in late {
+            answers.push(answer.await);
+        }
+        answers
+    }
+
+    pub(crate) fn requests(&self) -> usize {
         self.sent.load(Ordering::SeqCst)
     }
 
-    pub fn left(&self) -> usize {
+    pub(crate) fn left(&self) -> usize {
         self.faults.lock().unwrap().len()
     }
 }
 
 /// The network as one node has it.
 #[derive(Debug)]
-pub struct Port {
-    pub net: Arc<Net>,
-    pub from: NodeId,
+pub(crate) struct Port {
+    pub(crate) net: Arc<Net>,
+    pub(crate) from: NodeId,
 }
 
 type Answer = Pin<Box<dyn Future<Output = Result<Bytes>> + Send>>;
@@ -124,6 +132,11 @@ impl RemoteCalls for Port {
                 }
                 Some(Fault::LoseReplyAtOnce) => {
                     tokio::spawn(receive());
+                    lost()
+                }
+                Some(Fault::Late) => {
+                    let receiving = receive();
+                    net.late.lock().unwrap().push(receiving);
                     lost()
                 }
                 Some(Fault::Duplicate) => {
@@ -157,21 +170,21 @@ impl RemoteCalls for Port {
 }
 
 /// A node: its replicas, its directory, and what it receives.
-pub struct TwoNodes {
-    pub net: Arc<Net>,
-    pub nodes: Vec<OneNode>,
+pub(crate) struct TwoNodes {
+    pub(crate) net: Arc<Net>,
+    pub(crate) nodes: Vec<OneNode>,
     types: Vec<(ServiceType, Vec<PartitionId>)>,
 }
 
-pub struct OneNode {
-    pub id: NodeId,
-    pub replicas: NodeReplicas,
-    pub directory: Arc<Directory>,
-    pub services: Services,
+pub(crate) struct OneNode {
+    pub(crate) id: NodeId,
+    pub(crate) replicas: NodeReplicas,
+    pub(crate) directory: Arc<Directory>,
+    pub(crate) services: Services,
 }
 
 impl OneNode {
-    pub fn partition(&self, id: PartitionId) -> Partition {
+    pub(crate) fn partition(&self, id: PartitionId) -> Partition {
         self.replicas.partition(Level::Persisted, id)
     }
 
@@ -211,7 +224,7 @@ async fn replicas(network: &InProcessNetwork, number: u64) -> NodeReplicas {
 
 impl TwoNodes {
     /// Two nodes with these services, each with the set that its partitions are in.
-    pub async fn start(types: Vec<(ServiceType, u16)>) -> Self {
+    pub(crate) async fn start(types: Vec<(ServiceType, u16)>) -> Self {
         let (network, net) = (InProcessNetwork::new(), Arc::new(Net::default()));
         let mut next = [0_u64, 1];
         let types: Vec<_> = types
@@ -251,16 +264,16 @@ impl TwoNodes {
         cluster
     }
 
-    pub fn first(&self) -> &OneNode {
+    pub(crate) fn first(&self) -> &OneNode {
         &self.nodes[0]
     }
 
-    pub fn second(&self) -> &OneNode {
+    pub(crate) fn second(&self) -> &OneNode {
         &self.nodes[1]
     }
 
     /// Makes another node primary of a set.
-    pub async fn hand_over(&self, set: u16, from: usize, to: usize) {
+    pub(crate) async fn hand_over(&self, set: u16, from: usize, to: usize) {
         let id = SetId { level: Level::Persisted, number: set };
         let replica = self.nodes[to].replicas.replica(id).unwrap().status().identity.replica;
         self.nodes[from].is(set, Role::Primary).await;
@@ -270,7 +283,7 @@ impl TwoNodes {
     }
 
     /// The services as a process has them that is no node and has none of the types.
-    pub fn client(&self) -> Services {
+    pub(crate) fn client(&self) -> Services {
         let port = Port { net: self.net.clone(), from: NodeId(99) };
         let directory = Directory::empty().with_remote(Arc::new(port));
         for (service, ids) in &self.types {
@@ -282,7 +295,7 @@ impl TwoNodes {
         Services::new(Arc::new(directory))
     }
 
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         for node in &self.nodes {
             node.directory.stop().await;
         }

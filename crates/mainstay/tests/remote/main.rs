@@ -6,5 +6,6 @@ mod chains;
 mod evolving;
 mod exactly_once;
 mod harness;
+mod observing;
 mod partitions;
 mod routing;

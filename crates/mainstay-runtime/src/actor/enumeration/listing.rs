@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::actor::actor_table::AnyActorTable;
+use crate::actor::enumeration::elsewhere::TravellingReminder;
 use crate::actor::enumeration::{ActorInfo, ActorReminder, Actors, PAGE_DEFAULT, Page, PageToken};
 
 /// What can be listed: [`ActorInfo`] and [`ActorReminder`].
@@ -38,6 +39,16 @@ pub trait Sealed: Sized {
 
     #[doc(hidden)]
     fn list(actors: &dyn AnyActorTable, after: Option<&Self::Mark>, limit: usize) -> Result<Vec<Self>>;
+
+    /// How it travels from another node.
+    #[doc(hidden)]
+    type Travelling: Serialize + DeserializeOwned + Send + 'static;
+
+    #[doc(hidden)]
+    fn travel(self) -> Self::Travelling;
+
+    #[doc(hidden)]
+    fn arrive(travelling: Self::Travelling) -> Result<Self>;
 }
 
 #[allow(private_interfaces, reason = "nobody else can implement or call it")]
@@ -52,6 +63,16 @@ impl Sealed for ActorInfo {
     fn list(actors: &dyn AnyActorTable, after: Option<&ActorId>, limit: usize) -> Result<Vec<Self>> {
         actors.list(after, limit)
     }
+
+    type Travelling = Self;
+
+    fn travel(self) -> Self {
+        self
+    }
+
+    fn arrive(travelling: Self) -> Result<Self> {
+        Ok(travelling)
+    }
 }
 
 #[allow(private_interfaces, reason = "nobody else can implement or call it")]
@@ -65,6 +86,16 @@ impl Sealed for ActorReminder {
 
     fn list(actors: &dyn AnyActorTable, after: Option<&(ActorId, String)>, limit: usize) -> Result<Vec<Self>> {
         actors.reminders(after.map(|(id, name)| (id, name.as_str())), limit)
+    }
+
+    type Travelling = TravellingReminder;
+
+    fn travel(self) -> TravellingReminder {
+        TravellingReminder::new(self)
+    }
+
+    fn arrive(travelling: TravellingReminder) -> Result<Self> {
+        travelling.arrive()
     }
 }
 

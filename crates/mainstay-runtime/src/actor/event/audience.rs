@@ -27,7 +27,7 @@ struct Table {
 }
 
 struct Listener {
-    event: &'static str,
+    event: Arc<str>,
     inbox: Arc<Inbox>,
 }
 
@@ -36,7 +36,7 @@ impl Audience {
     ///
     /// # Errors
     /// `Overloaded` if there are too many.
-    pub(crate) fn add(&self, actor: &ActorId, event: &'static str, inbox: Arc<Inbox>) -> Result<bool> {
+    pub(crate) fn add(&self, actor: &ActorId, event: Arc<str>, inbox: Arc<Inbox>) -> Result<bool> {
         let mut table = self.table.write();
         if table.is_stopped {
             return Ok(false);
@@ -81,7 +81,7 @@ impl Audience {
 
     /// Those who listen to events of a type of the actor.
     pub(crate) fn listeners(&self, actor: &ActorId, event: &str) -> Vec<Arc<Inbox>> {
-        self.select(actor, |listener| listener.event == event)
+        self.select(actor, |listener| *listener.event == *event)
     }
 
     /// All who listen to the actor.
@@ -114,8 +114,8 @@ mod tests {
         let audience = Audience::default();
         let (one, two) = (Arc::new(Inbox::default()), Arc::new(Inbox::default()));
         let (alice, bob) = (ActorId::from("alice"), ActorId::from("bob"));
-        assert!(audience.add(&alice, "Moved", one.clone()).unwrap());
-        assert!(audience.add(&alice, "Left", two.clone()).unwrap());
+        assert!(audience.add(&alice, "Moved".into(), one.clone()).unwrap());
+        assert!(audience.add(&alice, "Left".into(), two.clone()).unwrap());
         assert!(audience.hears(&alice) && !audience.hears(&bob));
         assert_eq!((audience.listeners(&alice, "Moved").len(), audience.all_listeners(&alice).len()), (1, 2));
 
@@ -132,8 +132,8 @@ mod tests {
     fn there_is_a_limit_with_a_name() {
         let audience = Audience::default();
         audience.count.store(SUBSCRIPTIONS_PER_PARTITION_MAX - 1, Ordering::Relaxed);
-        assert!(audience.add(&ActorId::from(1), "Moved", Arc::default()).unwrap());
-        let error = audience.add(&ActorId::from(1), "Moved", Arc::default()).unwrap_err();
+        assert!(audience.add(&ActorId::from(1), "Moved".into(), Arc::default()).unwrap());
+        let error = audience.add(&ActorId::from(1), "Moved".into(), Arc::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Overloaded);
         assert!(error.to_string().contains("SUBSCRIPTIONS_PER_PARTITION_MAX"), "{error}");
     }
@@ -142,7 +142,7 @@ mod tests {
     fn nobody_is_added_after_the_end() {
         let audience = Audience::default();
         audience.stop();
-        assert!(!audience.add(&ActorId::from(1), "Moved", Arc::default()).unwrap());
+        assert!(!audience.add(&ActorId::from(1), "Moved".into(), Arc::default()).unwrap());
         assert!(audience.is_empty());
     }
 }

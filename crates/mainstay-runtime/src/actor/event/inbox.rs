@@ -36,6 +36,8 @@ pub(crate) struct Waiting {
     pub(crate) event: Arc<dyn AnyEvent>,
     pub(crate) sequence: u64,
     pub(crate) missed: u64,
+    /// Its number with the life of the actor, where they are known.
+    pub(crate) number: Option<Published>,
     /// True if the actor was deleted between the one before and this one.
     is_after_deletion: bool,
 }
@@ -56,6 +58,12 @@ impl Inbox {
         self.inner.lock().last.get_or_insert(last);
     }
 
+    /// The number of the last event that was put in or known of, with its life; `None` if that is not known.
+    pub(crate) fn last_number(&self) -> Option<Published> {
+        let last = self.inner.lock().last?;
+        Some(Published { life: last.life?, count: last.count })
+    }
+
     /// Puts an event in, which is then the last of so many; just the next one if that is not known.
     pub(crate) fn push(&self, event: Arc<dyn AnyEvent>, number: Option<Published>, waiting_max: usize) {
         let mut displaced = Vec::new();
@@ -74,7 +82,7 @@ impl Inbox {
         let life = number.map(|number| number.life).or(inner.last.and_then(|last| last.life));
         inner.last = Some(Last { life, count: sequence });
         let is_after_deletion = std::mem::take(&mut inner.is_deleted) || is_new_life;
-        inner.waiting.push_back(Waiting { event, sequence, missed, is_after_deletion });
+        inner.waiting.push_back(Waiting { event, sequence, missed, number, is_after_deletion });
         while inner.waiting.len() > waiting_max.max(1) {
             let Some(oldest) = inner.waiting.pop_front() else { break };
             if let Some(next) = inner.waiting.front_mut() {

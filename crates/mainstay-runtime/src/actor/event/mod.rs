@@ -7,6 +7,9 @@
 //!
 //! The audience belongs to the slot of the partition, not to its actors: a subscription is there before the partition is
 //! opened, and outlives its closing. Nothing has to be connected again, and the numbers say what was missed.
+//!
+//! While the actor is on another node, a [`feed`] asks that node for what has come, which keeps a [`lease`] for it; the numbers say what
+//! was missed while the role moved.
 
 mod definition;
 mod events;
@@ -18,6 +21,10 @@ mod subscribing;
 pub(crate) mod audience;
 pub(crate) mod departure;
 pub(crate) mod inbox;
+
+mod feed;
+pub(crate) mod lease;
+
 mod subscription;
 
 pub use definition::Event;

@@ -3,16 +3,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use mainstay_core::{ActorId, Error, ErrorKind, Result};
+use mainstay_state::actor::Published;
+use tokio::sync::oneshot;
 
+use crate::actor::event::feed::EventFeed;
 use crate::actor::event::inbox::{Inbox, Taken, Waiting};
+use crate::router::Router;
 use crate::slot::{PartitionObjects, Slot, SlotState};
 
 /// A subscription to events of a type of an actor, until it is dropped.
 pub(crate) struct Subscription {
     slot: Arc<Slot>,
     actor: ActorId,
-    event: &'static str,
+    event: Arc<str>,
     inbox: Arc<Inbox>,
+    /// Ends what brings events from other nodes when it is dropped.
+    _feed: Option<oneshot::Sender<()>>,
 }
 
 impl fmt::Debug for Subscription {
@@ -32,19 +38,48 @@ impl Subscription {
     ///
     /// # Errors
     /// `Fatal` once the node has stopped, `Overloaded` if there are too many subscriptions.
-    pub(crate) fn open(slot: Arc<Slot>, actor: ActorId, event: &'static str) -> Result<Self> {
+    pub(crate) fn open(slot: Arc<Slot>, actor: ActorId, event: Arc<str>) -> Result<Self> {
         let inbox = Arc::new(Inbox::default());
-        if !slot.audience().add(&actor, event, inbox.clone())? {
+        if !slot.audience().add(&actor, event.clone(), inbox.clone())? {
             return Err(slot.stopped());
         }
         // Afterwards, so that nothing is missed in between.
         if let SlotState::Open(opened) = slot.state()
             && let PartitionObjects::Actors(actors) = &opened.objects
-            && let Ok(published) = actors.published(&actor, event)
+            && let Ok(published) = actors.published(&actor, &event)
         {
             inbox.start(published);
         }
-        Ok(Self { slot, actor, event, inbox })
+        Ok(Self { slot, actor, event, inbox, _feed: None })
+    }
+
+    /// Subscribes to an actor that may be on another node, now or later.
+    ///
+    /// # Errors
+    /// As [`open`](Subscription::open).
+    pub(crate) fn anywhere(router: &Arc<dyn Router>, slot: Arc<Slot>, actor: ActorId, event: Arc<str>) -> Result<Self> {
+        let address = slot.address().clone();
+        let mut subscription = Self::open(slot, actor.clone(), event.clone())?;
+        if router.remote().is_some() {
+            let inbox = Arc::downgrade(&subscription.inbox);
+            subscription._feed = Some(EventFeed { router: router.clone(), address, actor, event, inbox }.start());
+        }
+        Ok(subscription)
+    }
+
+    /// True if it is at the slot that a partition has now.
+    pub(super) fn is_at(&self, slot: &Arc<Slot>) -> bool {
+        Arc::ptr_eq(self.slot.audience(), slot.audience())
+    }
+
+    /// How many events there were when it began, where that is known.
+    pub(super) fn start(&self) -> Option<Published> {
+        self.inbox.last_number()
+    }
+
+    /// What comes next, as it is.
+    pub(super) fn poll_taken(&self, cx: &mut Context<'_>) -> Poll<Taken> {
+        self.inbox.poll(cx)
     }
 
     /// What has come already.

@@ -75,7 +75,7 @@ fn damaged_calls_never_panic_and_none_is_cut_off_unseen() {
             }
         }
     }
-    let later = Bytes::from_static(&[CALL_REQUEST.newest() + 1, 0]);
+    let later = Bytes::from(vec![CALL_REQUEST.newest() + 1, 0]);
     assert_eq!(CallRequest::decode(&later).unwrap_err().kind(), ErrorKind::UnknownVersion);
 }
 
