@@ -181,9 +181,14 @@ impl NodeReplicas {
                 }
             }
         }
-        let local = (0..sets).map(|number| SetId { level: Level::None, number });
-        let local = local
-            .map(|set| Arc::new(LocalSet::new(set, options.node, options.replica.commit.commit_bytes_max)))
+        // Each follows the role of the persisted set of its number.
+        let of_level = |level, number| SetId { level, number };
+        let local = (0..sets)
+            .filter_map(|number| {
+                let followed = replicas.get(&of_level(Level::Persisted, number))?;
+                let bytes_max = options.replica.commit.commit_bytes_max;
+                Some(LocalSet::following(of_level(Level::None, number), followed, bytes_max))
+            })
             .collect();
         Ok(Self { inner: Arc::new(Inner { cluster, node, sets_per_level: sets, replicas, local, log: node_log }) })
     }
