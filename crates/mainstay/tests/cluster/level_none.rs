@@ -16,7 +16,7 @@ trait Scratch {
 }
 
 #[derive(Actor)]
-#[actor(implements(Scratch), partitions = 1, level = none)]
+#[actor(implements(Scratch), partitions = 1, persistence = "none")]
 struct ScratchActor {
     sum: State<u64>,
     context: Context,
