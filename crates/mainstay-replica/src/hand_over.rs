@@ -98,7 +98,11 @@ impl Replica {
             while !self.inner.committer.is_settled() {
                 self.inner.committer.settled().await;
             }
-            self.has_all(to).await;
+            // A change of members that is half done is finished by the next primary, and must not keep the role here: it may wait for
+            // a voter that is gone.
+            if !self.is_changing_members() {
+                self.has_all(to).await;
+            }
         };
         time::timeout(SETTLE_TIMEOUT, settled).await.map_err(|time::Elapsed| {
             Error::new(
@@ -109,6 +113,10 @@ impl Replica {
             )
         })?;
         Ok(held)
+    }
+
+    fn is_changing_members(&self) -> bool {
+        self.inner.raft.server_metrics().borrow_watched().membership_config.get_joint_config().len() > 1
     }
 
     /// Waits until a replica answers and has all of the log.

@@ -99,14 +99,6 @@ impl Lease {
         }
     }
 
-    /// One that is held for good.
-    pub(crate) fn unlimited(set: SetId, epoch: Epoch) -> Self {
-        let lease = Self::new(set, epoch.data_loss());
-        lease.unlimited_in.store(epoch.0, Ordering::Release);
-        lease.held_in.store(epoch.0, Ordering::Release);
-        lease
-    }
-
     /// From now on it is renewed by what a replica hears of a quorum.
     pub(crate) fn follow(&self, raft: &Raft, length: time::Duration) {
         // A lease belongs to one replica.

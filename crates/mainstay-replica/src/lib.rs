@@ -11,6 +11,7 @@ mod activity;
 mod changes;
 mod claim;
 mod committed;
+mod election_watch;
 mod folder_lock;
 mod hand_over;
 mod identity;

@@ -1,8 +1,8 @@
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use mainstay_core::{Epoch, Error, ErrorKind, NodeId, PartitionId, Result, SequenceNumber, SetId};
+use mainstay_core::{Epoch, Error, ErrorKind, PartitionId, Result, SequenceNumber, SetId, task};
 use mainstay_store::state::{Counts, MemoryStore, StateStore as _, WriteBatch};
 use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
@@ -15,18 +15,25 @@ use crate::lease::Lease;
 use crate::notify_wait::NotifyWait;
 use crate::object_put::{ObjectPut, ObjectPuts, object_put_bytes};
 use crate::quiescence::Participants;
+use crate::replica::Replica;
 use crate::role_state::{Role, RoleState};
 
-/// There is one primary for as long as the node lives, and so one epoch.
-const EPOCH: Epoch = Epoch(1);
+/// In the place of an epoch: none. No set comes that far.
+const NONE: u64 = u64::MAX;
 
 /// The set of a node's partitions of level none: no log and no peers, a commit is an apply.
+///
+/// It follows the role of the persisted set of its number: one node has it, in the epoch of that set. Its memory belongs to the
+/// epoch, and is dropped when the role goes: another node begins with nothing, and so does this one when the role comes back.
 #[derive(Debug)]
 pub(crate) struct LocalSet {
     id: SetId,
     store: MemoryStore,
     commit_bytes_max: usize,
-    claims: Arc<Claims>,
+    /// Those of the epoch: what is left of an earlier one is in nobody's way.
+    claims: Mutex<Arc<Claims>>,
+    /// The epoch that the memory belongs to, or `NONE`. Changed while nothing is applied.
+    epoch: AtomicU64,
     /// Kept from when the first follower came. Locked while the store is, if at all.
     history: Mutex<Option<History>>,
     /// There is a history. Changed while nothing is applied.
@@ -34,6 +41,7 @@ pub(crate) struct LocalSet {
     /// Wakes those who follow.
     wake: Arc<Notify>,
     stopped: AtomicBool,
+    /// Those of the replica that it follows.
     lease: Arc<Lease>,
     participants: Arc<Participants>,
     role_state: watch::Sender<RoleState>,
@@ -43,21 +51,83 @@ pub(crate) struct LocalSet {
 pub(crate) type LocalCommits = Vec<(SequenceNumber, Vec<Bytes>)>;
 
 impl LocalSet {
-    pub(crate) fn new(id: SetId, node: NodeId, commit_bytes_max: usize) -> Self {
-        let role_state = RoleState { role: Role::Primary, epoch: EPOCH, primary: Some(node) };
-        Self {
+    /// The set that follows a replica, from now on and for as long as both are there.
+    pub(crate) fn following(id: SetId, replica: &Replica, commit_bytes_max: usize) -> Arc<Self> {
+        let local = Arc::new(Self {
             id,
             store: MemoryStore::new(),
             commit_bytes_max,
-            claims: Arc::default(),
+            claims: Mutex::default(),
+            epoch: AtomicU64::new(NONE),
             history: Mutex::new(None),
             followed: AtomicBool::new(false),
             wake: Arc::default(),
             stopped: AtomicBool::new(false),
-            lease: Arc::new(Lease::unlimited(id, EPOCH)),
-            participants: Arc::default(),
-            role_state: watch::Sender::new(role_state),
+            lease: replica.inner.role_tracker.lease().clone(),
+            participants: replica.inner.participants.clone(),
+            role_state: watch::Sender::new(RoleState::unknown()),
+        });
+        local.turn_to(replica.role_state());
+        let (follower, mut role_state) = (Arc::downgrade(&local), replica.watch());
+        task::spawn(async move {
+            loop {
+                let now = *role_state.borrow_and_update();
+                let Some(local) = follower.upgrade() else { return };
+                local.turn_to(now);
+                drop(local);
+                if role_state.changed().await.is_err() {
+                    return;
+                }
+            }
+        });
+        local
+    }
+
+    /// Takes the role of the replica on. With another epoch there is another memory, which is empty.
+    fn turn_to(&self, next: RoleState) {
+        if self.stopped.load(Ordering::Acquire) {
+            return;
         }
+        let epoch = if next.role == Role::Primary { next.epoch.0 } else { NONE };
+        if self.epoch.load(Ordering::Acquire) != epoch {
+            // Whoever watches the role hears of its end before its memory is gone.
+            if epoch == NONE {
+                self.role_state.send_if_modified(|role_state| std::mem::replace(role_state, next) != next);
+            }
+            self.forget(epoch);
+        }
+        self.role_state.send_if_modified(|role_state| std::mem::replace(role_state, next) != next);
+    }
+
+    /// Drops the memory of the epoch before, and begins the next.
+    fn forget(&self, epoch: u64) {
+        let begin = || {
+            self.epoch.store(epoch, Ordering::Release);
+            *self.history.lock() = None;
+            self.followed.store(false, Ordering::Relaxed);
+        };
+        if self.commits() == 0 {
+            // Nothing is applied meanwhile.
+            self.store.at_mark(|_| begin());
+        } else {
+            let mut everything = WriteBatch::new();
+            everything.delete_range(b"", None);
+            let emptied = self.store.append(
+                |number| everything.stamped(number),
+                ObjectPuts::new(),
+                |_, _| {
+                    begin();
+                    Ok(())
+                },
+            );
+            if let Err(error) = emptied {
+                // There is no number left for a commit, after more of them than a machine makes in its life: the role is refused.
+                self.epoch.store(NONE, Ordering::Release);
+                tracing::error!(set = %self.id, %error, "the memory of an epoch could not be dropped; its partitions are not served");
+            }
+        }
+        *self.claims.lock() = Arc::default();
+        self.wake.notify_waiters();
     }
 
     pub(crate) fn id(&self) -> SetId {
@@ -72,17 +142,30 @@ impl LocalSet {
         &self.store
     }
 
-    pub(crate) fn claims(&self) -> &Arc<Claims> {
-        &self.claims
+    pub(crate) fn claims(&self) -> Arc<Claims> {
+        self.claims.lock().clone()
     }
 
-    /// The epoch, which ends with the set.
+    /// The epoch, if this node has the role at this moment.
     ///
     /// # Errors
-    /// `NotPrimary` after the set has stopped.
+    /// `NotPrimary` without role or lease.
     #[inline]
     pub(crate) fn check(&self) -> Result<Epoch> {
-        self.lease.check().ok_or_else(|| self.lease.refusal())
+        let epoch = Epoch(self.epoch.load(Ordering::Acquire));
+        if self.is_held_in(epoch) { Ok(epoch) } else { Err(self.not_primary()) }
+    }
+
+    /// True if this node has the role in the epoch at this moment.
+    #[inline]
+    fn is_held_in(&self, epoch: Epoch) -> bool {
+        epoch.0 != NONE && self.lease.is_held_in(epoch)
+    }
+
+    #[cold]
+    fn not_primary(&self) -> Error {
+        let RoleState { role, primary, .. } = self.role_state();
+        not_primary(self.id, primary.filter(|_| role != Role::Primary))
     }
 
     pub(crate) fn participants(&self) -> &Arc<Participants> {
@@ -121,9 +204,11 @@ impl LocalSet {
         bare: &[PartitionId],
     ) -> Result<SequenceNumber> {
         let bytes = batches.iter().map(WriteBatch::bytes).sum::<usize>();
-        self.admit(epoch.unwrap_or(EPOCH), bytes + objects.iter().map(object_put_bytes).sum::<usize>())?;
+        let epoch = epoch.unwrap_or_else(|| Epoch(self.epoch.load(Ordering::Acquire)));
+        self.admit(epoch, bytes + objects.iter().map(object_put_bytes).sum::<usize>())?;
         let mut kept = None;
         let first = |number, objects: &[ObjectPut]| {
+            self.check_memory(epoch)?;
             kept = self.keep(number, bare, batches, objects)?;
             Ok(())
         };
@@ -133,7 +218,7 @@ impl LocalSet {
             self.store.append(|number| batches.iter().flat_map(move |batch| batch.stamped(number)), objects, first)?
         };
         self.tell(kept);
-        Ok(SequenceNumber(number))
+        self.acknowledge(epoch, number)
     }
 
     /// [`commit`](LocalSet::commit) of one object without notes.
@@ -141,20 +226,45 @@ impl LocalSet {
         self.admit(epoch, object_put_bytes(&put))?;
         let mut kept = None;
         let first = |number, put: &ObjectPut| {
+            self.check_memory(epoch)?;
             kept = self.keep(number, &[partition], &[], std::slice::from_ref(put))?;
             Ok(())
         };
         let number = self.store.append_object(put, first)?;
         self.tell(kept);
-        Ok(SequenceNumber(number))
+        self.acknowledge(epoch, number)
     }
 
-    /// Refuses a commit after the set has stopped, one of another epoch, or one that is too large.
+    /// Refuses a commit into the memory of another epoch. To be called while nothing else is applied.
+    #[inline]
+    fn check_memory(&self, epoch: Epoch) -> Result<()> {
+        if self.epoch.load(Ordering::Relaxed) == epoch.0 { Ok(()) } else { Err(self.not_primary()) }
+    }
+
+    /// Says that a commit has happened, unless another node may have the role by now.
+    #[inline]
+    fn acknowledge(&self, epoch: Epoch, number: u64) -> Result<SequenceNumber> {
+        if self.lease.is_held_in(epoch) { Ok(SequenceNumber(number)) } else { Err(self.outcome_unknown()) }
+    }
+
+    #[cold]
+    fn outcome_unknown(&self) -> Error {
+        Error::new(
+            ErrorKind::OutcomeUnknown,
+            format!(
+                "this node stopped being primary of set {} while it committed: the change is gone with the role, or stays if the \
+                 role does; read before you write it again",
+                self.id
+            ),
+        )
+    }
+
+    /// Refuses a commit after the set has stopped, one without the role in its epoch, or one that is too large.
     #[inline]
     fn admit(&self, epoch: Epoch, bytes: usize) -> Result<()> {
-        self.check_running()?;
-        if epoch != EPOCH {
-            return Err(not_primary(self.id, self.role_state().primary));
+        if !self.is_held_in(epoch) {
+            self.check_running()?;
+            return Err(self.not_primary());
         }
         if bytes > self.commit_bytes_max {
             return Err(too_large(bytes, self.commit_bytes_max));
@@ -260,7 +370,7 @@ impl LocalSet {
     /// Ends the role, commits and those who follow: the node stops.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        self.lease.end();
+        self.store.at_mark(|_| self.epoch.store(NONE, Ordering::Release));
         self.role_state.send_replace(RoleState { role: Role::Secondary, primary: None, ..self.role_state() });
         self.wake.notify_waiters();
     }

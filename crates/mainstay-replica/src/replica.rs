@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use mainstay_core::{
@@ -10,12 +11,13 @@ use mainstay_store::log::NodeLog;
 use mainstay_store::state::StateStore;
 use openraft::async_runtime::watch::WatchReceiver as _;
 use parking_lot::Mutex;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use crate::activity::{SetActivity, Upkeep};
 use crate::checkpoint_scheduler::CheckpointScheduler;
 use crate::claim::Claims;
 use crate::committer::{Commit, Committer, stopped};
+use crate::election_watch::watch_for_elections;
 use crate::inline_executor::InlineExecutor;
 use crate::lease::Lease;
 use crate::log_storage::LogStorage;
@@ -96,6 +98,10 @@ pub(crate) struct Inner {
     pub(crate) member_changes: MemberChanges,
     pub(crate) claims: Arc<Claims>,
     pub(crate) participants: Arc<Participants>,
+    /// The replica may stand for election: every lease that it may have had a part in has run out.
+    may_stand: AtomicBool,
+    /// Wakes the task that stands for election.
+    pub(crate) election_nudge: Arc<Notify>,
     /// Held while a checkpoint is made: openraft hears of one at a time.
     checkpointing: tokio::sync::Mutex<()>,
 }
@@ -122,6 +128,19 @@ impl Drop for StopOnDrop {
 impl fmt::Debug for Replica {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Replica").field("identity", &self.inner.identity).field("standing", &self.role_state()).finish()
+    }
+}
+
+impl Inner {
+    /// From now on the replica stands for election when it misses a primary.
+    fn let_stand(&self) {
+        self.may_stand.store(true, Ordering::Release);
+        self.raft.runtime_config().elect(true);
+        self.election_nudge.notify_one();
+    }
+
+    pub(crate) fn may_stand(&self) -> bool {
+        self.may_stand.load(Ordering::Acquire)
     }
 }
 
@@ -278,6 +297,8 @@ impl Replica {
             member_changes: MemberChanges::default(),
             claims: Arc::default(),
             participants: Arc::default(),
+            may_stand: AtomicBool::new(false),
+            election_nudge: Arc::default(),
             checkpointing: tokio::sync::Mutex::default(),
         };
         let replica = Self { inner: Arc::new(inner) };
@@ -292,6 +313,7 @@ impl Replica {
         inner.scope.spawn(quiet(inner.role_tracker.clone().run(inner.raft.clone())));
         inner.scope.spawn(quiet(housekeep(Arc::downgrade(inner))));
         inner.scope.spawn(quiet(finish_changes(Arc::downgrade(inner))));
+        inner.scope.spawn(quiet(watch_for_elections(Arc::downgrade(inner))));
     }
 
     /// A replica that restarts has forgotten which primary it acknowledged last. It keeps out of elections until every
@@ -304,13 +326,16 @@ impl Replica {
             .await
             .map_err(|error| self.stopped().with_source(error))?;
         if alone {
-            raft.runtime_config().elect(true);
+            self.inner.let_stand();
             return raft.trigger().elect(false).await.map_err(|error| self.stopped().with_source(error));
         }
         let pause = if fresh { time::Duration::ZERO } else { self.inner.options.timing.election_timeout_max };
+        let inner = Arc::downgrade(&self.inner);
         self.inner.scope.spawn(async move {
             time::sleep(pause).await;
-            raft.runtime_config().elect(true);
+            if let Some(inner) = inner.upgrade() {
+                inner.let_stand();
+            }
         });
         Ok(())
     }
@@ -335,8 +360,14 @@ impl Replica {
         quiet(self.inner.raft.initialize(members))
             .await
             .map_err(|e| Error::fatal(format!("cannot found set {}", self.inner.identity.set)).with_source(e))?;
-        self.inner.raft.runtime_config().elect(true);
+        self.inner.let_stand();
         Ok(())
+    }
+
+    /// Says that the primary cannot be reached any more, as whoever carries the heartbeats sees before they are missed: the replica
+    /// looks at once whether it is time to stand for election. It never is before the promise to that primary is over.
+    pub fn primary_unreachable(&self) {
+        self.inner.election_nudge.notify_one();
     }
 
     /// Tells the replica from which nodes requests are to be expected, beside those of the members that it knows: the nodes of the

@@ -247,7 +247,8 @@ async fn what_expires_is_removed_after_the_same_primary_was_away() {
     until(&partition, Role::Primary).await;
     let state = StateManager::open(partition.clone()).await.unwrap();
     let numbers: Dictionary<String, u64> = state.collection("numbers").await.unwrap();
-    let ttl = Duration::from_secs(10);
+    // With the lease it is shorter than the time for which the others wait for the first node.
+    let ttl = Duration::from_secs(2);
     let mut tx = state.begin();
     numbers.set_with_ttl(&mut tx, "a".into(), 1, ttl).await.unwrap();
     tx.commit().await.unwrap();

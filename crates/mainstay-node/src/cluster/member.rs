@@ -219,15 +219,10 @@ fn replica_options(
     profile: TimingProfile,
 ) -> NodeReplicasOptions {
     let mut options = NodeReplicasOptions { owner, ..settings.host_options().clone() };
-    let timing = |heartbeat, min, max| Timing {
-        heartbeat: Duration::from_millis(heartbeat),
-        election_timeout_min: Duration::from_millis(min),
-        election_timeout_max: Duration::from_millis(max),
-    };
     options.replica.timing = match profile {
-        TimingProfile::Default => timing(150, 300, 900),
-        TimingProfile::Fast => timing(50, 100, 300),
-        TimingProfile::Wan => timing(500, 2_000, 4_000),
+        TimingProfile::Default => Timing::DEFAULT,
+        TimingProfile::Fast => Timing::FAST,
+        TimingProfile::Wan => Timing::WAN,
     };
     options
 }

@@ -229,8 +229,8 @@ impl NodeReplicas {
             if set.level == Level::Persisted {
                 let id = SetId { level: Level::None, number: set.number };
                 let commit_bytes_max = self.inner.options.replica.commit.commit_bytes_max;
-                let local = LocalSet::new(id, self.inner.node, commit_bytes_max);
-                running.local.insert(set.number, Arc::new(local));
+                // It follows the role of the persisted set of its number.
+                running.local.insert(set.number, LocalSet::following(id, replica, commit_bytes_max));
             }
             running.replicas.insert(set, replica.clone());
         }

@@ -107,6 +107,8 @@ async fn a_hand_over_to_who_cannot_be_reached_leaves_the_role_where_it_is() {
     let node = primary.status().identity.node;
     let to = cluster.members.keys().copied().find(|other| *other != node).unwrap();
     cluster.isolate(to);
+    // What it has answered before does not count.
+    time::sleep(Duration::from_millis(1)).await;
     let place = partition(&primary);
     let (handed_over, waited) = tokio::join!(primary.hand_over(ReplicaId(to.0)), async {
         // It is held back until it is known that the role stays.

@@ -4,6 +4,7 @@
 mod harness;
 
 mod commits;
+mod failover;
 mod following;
 mod lagging;
 mod leases;

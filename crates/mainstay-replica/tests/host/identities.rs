@@ -162,7 +162,8 @@ async fn a_node_with_another_timing_is_refused_by_name() {
     let refused = second.replicas.join(&[NodeId(1)]).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid);
     let told = refused.to_string();
-    for name in ["node n1", "node n2", "election_timeout_max: 1s", "election_timeout_max: 2s", "ReplicaOptions::timing"]
+    for name in
+        ["node n1", "node n2", "election_timeout_max: 500ms", "election_timeout_max: 1s", "ReplicaOptions::timing"]
     {
         assert!(told.contains(name), "{name} in {told}");
     }

@@ -4,3 +4,4 @@
 mod answers;
 mod hand_over;
 mod harness;
+mod level_none;
