@@ -129,6 +129,17 @@ impl Resource for Database {
     }
 }
 
+/// Waits until something is so, in virtual time.
+async fn until(is_so: impl Fn() -> bool) {
+    for _ in 0..100_000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    panic!("it was never so");
+}
+
 #[tokio::test]
 async fn pools_tell_of_members_leases_waits_openings_and_failures() {
     let recorded = Recorded::default();
@@ -141,9 +152,7 @@ async fn pools_tell_of_members_leases_waits_openings_and_failures() {
         let pool = pool.clone();
         tokio::spawn(async move { pool.lease().await })
     };
-    while of(metric::POOL_WAITING) == 0.0 {
-        tokio::task::yield_now().await;
-    }
+    until(|| of(metric::POOL_WAITING) > 0.0).await;
     assert_eq!((of(metric::POOL_SIZE), of(metric::POOL_LEASED)), (2.0, 2.0));
     leases[0].run(false).await.unwrap();
     leases[0].run(true).await.unwrap_err();
@@ -151,9 +160,7 @@ async fn pools_tell_of_members_leases_waits_openings_and_failures() {
     drop(leases);
     drop(waiting.await.unwrap().unwrap());
     assert_eq!((of(metric::POOL_WAIT), of(metric::POOL_WAITING)), (3.0, 0.0));
-    while of(metric::POOL_LEASED) > 0.0 {
-        node.advance(Duration::from_millis(10)).await;
-    }
+    until(|| of(metric::POOL_LEASED) == 0.0).await;
     node.deactivate_actor::<mainstay_governance::pool::PoolCoordinator<Database>>("orders").await.unwrap();
     assert_eq!(of(metric::POOL_SIZE), 0.0, "what is not here is not counted here");
     assert_eq!(recorded.described.lock()[metric::POOL_SIZE], "Members of a pool");
@@ -204,9 +211,7 @@ async fn limits_tell_of_permits_refusals_and_who_waits() {
         let queries = queries.clone();
         tokio::spawn(async move { queries.acquire(1).await.map(drop) })
     };
-    while of(metric::LIMIT_WAITING) == 0.0 {
-        tokio::task::yield_now().await;
-    }
+    until(|| of(metric::LIMIT_WAITING) > 0.0).await;
     drop(permit);
     waiting.await.unwrap().unwrap();
     assert_eq!((of(metric::LIMIT_GRANTED), of(metric::LIMIT_WAITING)), (3.0, 0.0));

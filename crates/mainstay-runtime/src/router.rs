@@ -142,6 +142,19 @@ impl Services {
         self.provisions.get()
     }
 
+    /// Starts a task on the runtime of the node, from whatever executor this is called, or from none: for the background
+    /// work of what was opened here, which must not end with the runtime of the caller. It goes on until it ends or its
+    /// runtime does, also after the node has stopped, whose calls fail then. If the runtime has ended, the task is
+    /// dropped.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.router.home().spawn(task);
+    }
+
+    /// Waits for a length of time by the clock of the node, on whatever executor, or on none.
+    pub async fn sleep(&self, duration: Duration) {
+        self.router.home().sleep(duration).await;
+    }
+
     /// A proxy to the partition of a key, of the one service that implements the interface.
     ///
     /// # Errors

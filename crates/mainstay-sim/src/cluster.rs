@@ -24,6 +24,9 @@ pub(crate) const CLUSTER: ClusterId = ClusterId(1);
 /// The set that is simulated.
 pub(crate) const SET: SetId = SetId { level: Level::Persisted, number: 0 };
 
+/// One in so many seeds has disks with sectors of 4 KiB: a crash keeps or drops eight times as much together.
+const LARGE_SECTORS_EVERY: u64 = 4;
+
 /// How long it may take, in simulated time, until nothing has the folder of a process open that was stopped.
 const FOLDER_FREE: Duration = Duration::from_secs(1);
 
@@ -119,9 +122,11 @@ impl Cluster {
         started.map(drop)
     }
 
-    /// A node with an empty disk.
+    /// A node with an empty disk. In some seeds the disks of all nodes have sectors of 4 KiB.
     fn node(&self, id: NodeId) -> Node {
-        Node::new(SimDisk::new(self.seed ^ id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+        let seed = self.seed ^ id.0.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let has_large_sectors = self.seed.is_multiple_of(LARGE_SECTORS_EVERY);
+        Node::new(if has_large_sectors { SimDisk::with_large_sectors(seed) } else { SimDisk::new(seed) })
     }
 
     async fn start_on(&self, id: NodeId, disk: SimDisk) -> Result<Running> {

@@ -7,15 +7,19 @@
 mod http;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use std::{fmt, io};
 
 use mainstay::node::Health;
 use mainstay::partition::SimDisk;
 use mainstay::prelude::*;
 use mainstay_store::disk::sim::{DiskOp, Fault};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context as LayerContext, SubscriberExt as _};
 
 use crate::http::get;
 
@@ -40,6 +44,32 @@ impl Tally for TallyService {
         self.values.set(&mut tx, "the".into(), value).await?;
         tx.commit().await.map(drop)
     }
+}
+
+/// The errors in the log of the process.
+static ERRORS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct ErrorListener;
+
+impl<S: Subscriber> Layer<S> for ErrorListener {
+    fn on_event(&self, event: &Event<'_>, _: LayerContext<'_, S>) {
+        struct Text(String);
+        impl Visit for Text {
+            fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+                self.0 += &format!("{}={value:?} ", field.name());
+            }
+        }
+        if *event.metadata().level() == Level::ERROR {
+            let mut text = Text(String::new());
+            event.record(&mut text);
+            ERRORS.lock().unwrap().push(text.0);
+        }
+    }
+}
+
+/// How many errors in the log say something.
+fn errors_saying(text: &str) -> usize {
+    ERRORS.lock().unwrap().iter().filter(|error| error.contains(text)).count()
 }
 
 fn loopback() -> SocketAddr {
@@ -89,8 +119,9 @@ async fn await_health(node: &Node, is_so: impl Fn(&Health) -> bool) -> Health {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_has_stopped_is_told_in_health_and_metrics() {
+async fn a_log_that_has_stopped_is_told_in_health_metrics_and_the_log() {
     let _alone = ALONE.lock().await;
+    tracing::subscriber::set_global_default(tracing_subscriber::registry().with(ErrorListener)).unwrap();
     for (fault, has_log_stopped) in [
         (Fault::on(DiskOp::Sync).path(".segment").times(u64::MAX), true),
         // The log goes on, but a set whose entry it cannot take does not.
@@ -112,6 +143,20 @@ async fn a_log_that_has_stopped_is_told_in_health_and_metrics() {
             assert!(left > 0, "the disk takes everything");
         }
         let health = await_health(&node, |health| !health.stopped.is_empty()).await;
+        // The health is there first: an error of a replica follows when it has ended.
+        for _ in 0..1000 {
+            if errors_saying("the replica of a set has stopped") > 0 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let errors = std::mem::take(&mut *ERRORS.lock().unwrap());
+        let saying = |text: &str| errors.iter().filter(|error| error.contains(text)).count();
+        assert_eq!(saying("the node log has stopped"), usize::from(has_log_stopped), "{errors:#?}");
+        assert!(saying("the replica of a set has stopped") > 0, "{errors:#?}");
+        for error in errors.iter().filter(|error| error.contains("has stopped")) {
+            assert!(error.contains("cause=") && error.contains("mend the cause and restart the node"), "{error}");
+        }
         assert!(health.has_stopped() && health.log_failure.is_some() == has_log_stopped, "{health:?}");
         let page = get(address, "/health");
         assert_eq!(page.status, 503);

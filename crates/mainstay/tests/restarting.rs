@@ -54,6 +54,22 @@ async fn a_folder_that_is_in_use_names_its_holder() {
     start(folder.path()).await.unwrap().stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_with_a_folder_is_told_by_the_name_of_its_setting() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, used) = (folder.path().join("file"), folder.path().join("used"));
+    std::fs::write(&file, "no folder").unwrap();
+    let node = start(&used).await.unwrap();
+    for (wrong, kind) in
+        [(file.clone(), ErrorKind::Invalid), (file.join("below"), ErrorKind::Invalid), (used, ErrorKind::Conflict)]
+    {
+        let error = start(&wrong).await.unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.to_string().starts_with(&format!("data_dir {}: ", wrong.display())), "{error}");
+    }
+    node.stop().await;
+}
+
 /// The bytes that a folder takes on its disk.
 fn disk_bytes(folder: &Path) -> u64 {
     std::fs::read_dir(folder)

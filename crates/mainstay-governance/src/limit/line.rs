@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use mainstay::service::Services;
 use mainstay::{Error, ErrorKind, Result};
 use tokio::sync::oneshot;
 
@@ -25,13 +26,16 @@ pub(super) struct Place<G> {
 }
 
 impl<G> Place<G> {
-    /// Waits for the permits, for so long at most.
-    pub(super) async fn served(self, limit: &str, time: Duration) -> Result<G> {
+    /// Waits for the permits, for so long at most by the clock of the node.
+    pub(super) async fn served(self, services: &Services, limit: &str, time: Duration) -> Result<G> {
         let permits = self.permits;
-        match tokio::time::timeout(time, self.receiver).await {
-            Ok(Ok(granted)) => granted,
-            Ok(Err(_)) => Err(Error::fatal(format!("limit {limit:?} is not served any more"))),
-            Err(_) => Err(Error::new(
+        tokio::select! {
+            biased;
+            granted = self.receiver => match granted {
+                Ok(granted) => granted,
+                Err(_) => Err(Error::fatal(format!("limit {limit:?} is not served any more"))),
+            },
+            () = services.sleep(time) => Err(Error::new(
                 ErrorKind::Timeout,
                 format!("{permits} permits of limit {limit:?} did not come within {time:?}: retry later"),
             )),

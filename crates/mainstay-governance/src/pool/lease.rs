@@ -3,10 +3,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use futures_util::future::{AbortHandle, abortable};
 use mainstay::{Error, ErrorKind, Proxy as _, Result};
 use parking_lot::Mutex;
-use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::owner::{Fence, Resource};
@@ -35,7 +34,7 @@ pub struct Lease<R: Resource> {
     opening: AtomicU64,
     /// True once a job was given to the member, which may so have something of this lease.
     is_used: AtomicBool,
-    renewing: JoinHandle<()>,
+    renewing: AbortHandle,
     /// How long the member is to be left alone after this.
     rest: Mutex<Duration>,
 }
@@ -59,7 +58,9 @@ impl<R: Resource> Lease<R> {
         // It was granted some time since. After a long wait nobody knows when, and so it is renewed at once.
         let (begun, pause) = if now - asked < pause { (asked, pause) } else { (now, Duration::ZERO) };
         let term = Arc::new(Term(Mutex::new(Some(begun + grant.time))));
-        let renewing = tokio::spawn(keep_renewing(shared.coordinator.clone(), grant, pause, term.clone()));
+        let (task, renewing) = abortable(keep_renewing(shared.coordinator.clone(), grant, pause, term.clone()));
+        // It ends by being aborted or with the lease, and either is fine.
+        shared.services.spawn(async move { _ = task.await });
         let (token, opening) = (grant.token, AtomicU64::new(0));
         let (is_used, rest) = (AtomicBool::new(false), Mutex::default());
         Self { shared, seat, token, timeout, term, opening, is_used, renewing, rest }
@@ -130,15 +131,10 @@ impl<R: Resource> Lease<R> {
 
 impl<R: Resource> Drop for Lease<R> {
     fn drop(&mut self) {
-        let Ok(runtime) = Handle::try_current() else {
-            // It expires.
-            self.renewing.abort();
-            return;
-        };
         let (coordinator, seat, term) = (self.shared.coordinator.clone(), self.seat.clone(), self.term.clone());
-        let (token, rest, renewing) = (self.token, *self.rest.lock(), self.renewing.abort_handle());
+        let (token, rest, renewing) = (self.token, *self.rest.lock(), self.renewing.clone());
         let is_used = self.is_used.load(Ordering::Relaxed);
-        runtime.spawn(async move {
+        self.shared.services.spawn(async move {
             if is_used {
                 // First, so that what this holder has left is gone whoever comes next, and whenever. If it does not arrive, the
                 // member does it before the first job of another lease.

@@ -10,7 +10,7 @@ use mainstay::prelude::*;
 use mainstay::service::{CALL_TIMEOUT_DEFAULT, Services};
 use parking_lot::RwLock;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::Instant;
 
 use crate::owner::Resource;
 use crate::pool::interface::{CoordinatorRef, Grant, MemberRef, Ran, Refusal, Ticket, View};
@@ -49,7 +49,7 @@ pub struct ResourcePool<R: Resource> {
 pub(crate) struct Shared<R: Resource> {
     pub(crate) key: String,
     pub(crate) coordinator: CoordinatorRef<R>,
-    services: Services,
+    pub(crate) services: Services,
     roster: RwLock<Arc<Roster<R>>>,
     /// Held while the coordinator is asked, so that one asks for all.
     refreshing: tokio::sync::Mutex<()>,
@@ -197,7 +197,7 @@ impl<R: Resource> ResourcePool<R> {
             match self.shared.coordinator.with_timeout(left).resize(size).await {
                 Ok(view) => return self.shared.install(view),
                 // It goes on where it was: the size is stored, and asking for it again only waits.
-                Err(error) if has_passed_on(&error) => sleep(PAUSE).await,
+                Err(error) if has_passed_on(&error) => self.shared.services.sleep(PAUSE).await,
                 Err(error) => return Err(error),
             }
         }
@@ -277,10 +277,11 @@ impl<R: Resource> ResourcePool<R> {
             let left = self.left(deadline, "leased")?;
             let (granted, lease) = oneshot::channel();
             // In a task of its own, because one who has gone away is to leave the line, or to give back what was granted.
-            drop(tokio::spawn(acquire(self.shared.clone(), self.priority, left, self.timeout, granted)));
+            let shared = self.shared.clone();
+            self.shared.services.spawn(acquire(shared, self.priority, left, self.timeout, granted));
             match lease.await {
                 Ok(Ok(lease)) => return Ok(lease),
-                Ok(Err(error)) if has_passed_on(&error) => sleep(PAUSE).await,
+                Ok(Err(error)) if has_passed_on(&error) => self.shared.services.sleep(PAUSE).await,
                 Ok(Err(error)) => return Err(error),
                 Err(ended) => return Err(Error::fatal("a lease could not be taken").with_source(ended)),
             }
@@ -298,7 +299,7 @@ impl<R: Resource> ResourcePool<R> {
             );
             return Err(Error::new(ErrorKind::Retry, text));
         }
-        sleep_until(until).await;
+        self.shared.services.sleep(until.saturating_duration_since(Instant::now())).await;
         Ok(())
     }
 
@@ -373,7 +374,7 @@ impl<R: Resource> Shared<R> {
             Refusal::Retired { .. } => {
                 // Without an answer it looks again: the job has not begun, and its time limit is not over.
                 if self.refresh(version).await.is_err() {
-                    sleep(PAUSE).await;
+                    self.services.sleep(PAUSE).await;
                 }
             }
             Refusal::Resting { left, cause } => seat.rest(left, cause, Instant::now()),
@@ -390,7 +391,7 @@ impl<R: Resource> Shared<R> {
         let view = self.coordinator.view().await?;
         if view.version <= version {
             // A member knows of a change that the coordinator will tell in a moment.
-            sleep(PAUSE).await;
+            self.services.sleep(PAUSE).await;
         }
         self.install(view)
     }

@@ -91,7 +91,8 @@ impl Resolver {
         ))?;
         let shards = (0..settings.shards).map(|index| services.actor(shard_id(name, index)));
         let shards = shards.collect::<Result<_>>()?;
-        let view = View::attach(map.clone(), settings.lease, settings.shards, settings.remembered_max).await?;
+        let view =
+            View::attach(services, map.clone(), settings.lease, settings.shards, settings.remembered_max).await?;
         if let Ok(resolvers) = services.provided::<Resolvers>() {
             resolvers.note(&view);
         }

@@ -3,8 +3,10 @@ use std::time::Duration;
 
 use mainstay::actor::Events;
 use mainstay::prelude::*;
+use mainstay::service::Services;
 use parking_lot::{Mutex, RwLock};
 use tokio::sync::Notify;
+use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 use super::entity::Entity;
@@ -44,6 +46,7 @@ enum Standing {
 impl View {
     /// Becomes a holder.
     pub(super) async fn attach(
+        services: &Services,
         map: ResolverMapRef,
         lease: Duration,
         shards: u32,
@@ -65,7 +68,7 @@ impl View {
             renewing: tokio::sync::Mutex::new(Standing::Holder),
             bell,
         });
-        tokio::spawn(keep(Arc::downgrade(&view), events, Leaving::of(&view)));
+        services.spawn(keep(Arc::downgrade(&view), events, Leaving::of(&view)));
         Ok(view)
     }
 
@@ -105,6 +108,8 @@ impl View {
 
     /// Begins a call on a resource, if what it stands on holds; `None` if it does not.
     pub(super) async fn begin(&self, ticket: &Ticket, resource: &str) -> Result<Option<Pass>> {
+        // One who never has to ask must let others run all the same.
+        consume_budget().await;
         if let Some(verdict) = known(self.begin_now(ticket, resource)) {
             return Ok(verdict);
         }
@@ -119,6 +124,7 @@ impl View {
 
     /// Makes sure that what is seen may be relied on.
     pub(super) async fn be_valid(&self) -> Result<()> {
+        consume_budget().await;
         if Instant::now() < self.sight.read().valid_until {
             return Ok(());
         }

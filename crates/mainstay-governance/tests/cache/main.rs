@@ -147,6 +147,17 @@ async fn start(settings: CacheSettings) -> (TestNode, Table, SmartCache<Table>) 
     (node, table, cache)
 }
 
+/// Waits until a value is being loaded. The shard is made first, which takes as long as its disk does.
+async fn until_loading(node: &TestNode, table: &Table) {
+    for _ in 0..100_000 {
+        if table.loads() > 0 {
+            return;
+        }
+        node.advance(LATENCY / 10).await;
+    }
+    panic!("nothing was ever loaded");
+}
+
 fn text(value: &str) -> Option<String> {
     Some(value.to_owned())
 }

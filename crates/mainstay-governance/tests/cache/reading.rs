@@ -4,7 +4,7 @@ use mainstay::prelude::*;
 use mainstay_governance::cache::{CacheSettings, SmartCache};
 use tokio::time::Instant;
 
-use super::{DOWN, LATENCY, Table, start, text};
+use super::{DOWN, LATENCY, Table, start, text, until_loading};
 
 const FRESH: Duration = Duration::from_secs(60);
 
@@ -151,10 +151,7 @@ async fn what_was_invalidated_is_loaded_again_also_if_a_load_was_under_way() {
         let cache = cache.clone();
         tokio::spawn(async move { cache.get(&1).await })
     };
-    // The shard is made first, which takes as long as its disk does.
-    while table.loads() == 0 {
-        node.advance(LATENCY / 10).await;
-    }
+    until_loading(&node, &table).await;
     table.set(1, "new");
     cache.invalidate(&1).await.unwrap();
     assert_eq!(reading.await.unwrap().unwrap(), text("new"));

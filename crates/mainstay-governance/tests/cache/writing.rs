@@ -8,7 +8,7 @@ use mainstay::testkit::TestNode;
 use mainstay_governance::cache::{self, CacheSettings, FLUSHES_WAITING_MAX, SmartCache, WriteMode};
 use parking_lot::Mutex;
 
-use super::{DOWN, LATENCY, Table, start, text};
+use super::{DOWN, LATENCY, Table, start, text, until_loading};
 
 /// How long writes are gathered.
 const GATHER: Duration = Duration::from_secs(1);
@@ -79,10 +79,7 @@ async fn a_load_that_was_under_way_does_not_bring_back_what_was_before_a_write()
             let cache = cache.clone();
             tokio::spawn(async move { cache.get(&1).await })
         };
-        // The shard is made first, which takes as long as its disk does.
-        while table.loads() == 0 {
-            node.advance(LATENCY / 10).await;
-        }
+        until_loading(&node, &table).await;
         cache.put(1, "new".into()).await.unwrap();
         cache.flush().await.unwrap();
         assert_eq!(table.row(1), text("new"));

@@ -7,7 +7,11 @@
     reason = "a test fails by panicking, and its tasks and clock are tokio's"
 )]
 
+#[path = "../foreign/mod.rs"]
+mod foreign;
+
 mod concurrency;
+mod foreign_callers;
 mod rate;
 mod threads;
 

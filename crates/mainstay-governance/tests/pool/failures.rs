@@ -86,8 +86,10 @@ async fn a_member_that_fails_too_often_is_left_alone_and_tried_again_later() {
         pool.run(Job::Note(number)).await.unwrap();
     }
     world.set_sick("db/1", true);
-    let mut failed = 0;
+    let (mut failed, mut rounds) = (0, 0);
     while member(&pool, 1).await.breaker == BreakerState::Closed {
+        rounds += 1;
+        assert!(rounds < 1000, "{failed} have failed, and its breaker is closed");
         failed += u32::from(pool.run(Job::Note(10)).await.is_err());
         node.advance(Duration::from_millis(100)).await;
     }

@@ -2,7 +2,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay::prelude::*;
-use mainstay_governance::pool::{Coordination, LeaseSettings, PoolCoordinator, PoolMember, PoolSettings, Priority};
+use mainstay_governance::pool::{
+    Coordination, LeaseSettings, PoolCoordinator, PoolMember, PoolSettings, PoolStatus, Priority,
+};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
@@ -18,6 +20,17 @@ fn leased(size: u32) -> PoolSettings {
     PoolSettings { coordination: Coordination::Server, leases, ..of_size(size) }
 }
 
+/// Waits until a pool is as it should be.
+async fn until_status(pool: &Pool, is_so: impl Fn(&PoolStatus) -> bool) {
+    for _ in 0..100_000 {
+        if is_so(&pool.status().await.unwrap()) {
+            return;
+        }
+        sleep(Duration::from_millis(1)).await;
+    }
+    panic!("it was never so: {:?}", pool.status().await);
+}
+
 /// A caller that takes a lease, notes its name, and gives it back. Has asked by the time that this returns.
 async fn ask(pool: &Pool, name: &'static str, order: &Arc<Mutex<Vec<&'static str>>>) -> JoinHandle<()> {
     let (asking, order) = (pool.clone(), order.clone());
@@ -27,9 +40,7 @@ async fn ask(pool: &Pool, name: &'static str, order: &Arc<Mutex<Vec<&'static str
         order.lock().push(name);
         lease.run(Job::Note(0)).await.unwrap();
     });
-    while pool.status().await.unwrap().waiting == before {
-        sleep(Duration::from_millis(1)).await;
-    }
+    until_status(pool, |status| status.waiting != before).await;
     caller
 }
 
@@ -48,9 +59,7 @@ async fn jobs_of_many_callers_share_the_members_and_each_is_done_once() {
         assert_eq!(job.await.unwrap().unwrap(), number);
     }
     assert_eq!((world.peak(), world.done().len()), (3, 40));
-    while pool.status().await.unwrap().leased > 0 {
-        sleep(Duration::from_millis(1)).await;
-    }
+    until_status(&pool, |status| status.leased == 0).await;
     let error = pool.run_by_key("alice", Job::Note(1)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     world.assert_sane();
@@ -117,9 +126,7 @@ async fn a_line_that_is_full_refuses_and_who_has_left_it_makes_room() {
             tokio::spawn(async move { pool.run(Job::Note(1)).await })
         })
         .collect();
-    while pool.status().await.unwrap().waiting < 50 {
-        sleep(Duration::from_millis(1)).await;
-    }
+    until_status(&pool, |status| status.waiting >= 50).await;
     let error = pool.lease().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Overloaded);
     assert!(error.to_string().contains("waiting_max of 50 callers wait"), "{error}");
@@ -163,9 +170,7 @@ async fn a_lease_that_was_granted_to_one_who_has_gone_away_is_given_back() {
         let pool = pool.clone();
         async move { pool.lease().await.map(drop) }
     });
-    while pool.status().await.unwrap().waiting == 0 {
-        sleep(Duration::from_millis(1)).await;
-    }
+    until_status(&pool, |status| status.waiting > 0).await;
     gone.abort();
     assert!(gone.await.unwrap_err().is_cancelled());
     drop(lease);

@@ -4,10 +4,13 @@
 
 #[path = "../fake/mod.rs"]
 mod fake;
+#[path = "../foreign/mod.rs"]
+mod foreign;
 
 mod batching;
 mod cap;
 mod failures;
+mod foreign_callers;
 mod leases;
 mod picking;
 mod threads;

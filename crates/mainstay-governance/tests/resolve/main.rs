@@ -7,7 +7,11 @@
     reason = "a test fails by panicking, and its tasks and clock are tokio's"
 )]
 
+#[path = "../foreign/mod.rs"]
+mod foreign;
+
 mod defects;
+mod foreign_callers;
 mod forgetting;
 mod memory;
 mod moves;

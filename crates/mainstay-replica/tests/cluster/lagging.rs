@@ -37,6 +37,16 @@ fn overwrite(primary: &Replica, bytes: usize, pause: Duration) -> JoinHandle<()>
     })
 }
 
+/// Waits until a primary has begun to send its state.
+async fn copying(primary: &Replica) {
+    let begun = async {
+        while primary.activity().copied_bytes == 0 {
+            time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(60), begun).await.expect("the state is never sent");
+}
+
 #[tokio::test(start_paused = true)]
 async fn replicas_that_need_the_whole_state_catch_up_while_commits_go_on() {
     let (mut cluster, primary) = alone_with_a_state().await;
@@ -64,9 +74,7 @@ async fn the_log_does_not_wait_for_a_replica_that_dies_while_it_gets_the_state()
     cluster.start(NodeId(2), ReplicaId(2)).await;
     let adding = primary.clone();
     let adding = task::spawn(async move { adding.add_member(ReplicaId(2), NodeId(2)).await });
-    while primary.activity().copied_bytes == 0 {
-        time::sleep(Duration::from_millis(10)).await;
-    }
+    copying(&primary).await;
     cluster.kill(NodeId(2));
     let mut length = 0;
     // Far less than the state is large, and over a longer time than it may be silent.
@@ -98,9 +106,7 @@ async fn a_replica_catches_up_although_the_primary_changes_while_it_gets_the_sta
     cluster.start(NodeId(3), ReplicaId(3)).await;
     let adding = old.clone();
     let adding = task::spawn(async move { adding.add_member(ReplicaId(3), NodeId(3)).await });
-    while old.activity().copied_bytes == 0 {
-        time::sleep(Duration::from_millis(10)).await;
-    }
+    copying(&old).await;
     old.hand_over(transfer_target).await.unwrap();
     let error = adding.await.unwrap().unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotPrimary { .. }), "{error}");

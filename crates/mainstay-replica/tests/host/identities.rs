@@ -28,6 +28,16 @@ async fn joined(nodes: &Nodes, disk: &SimDisk, node: u64, cluster: ClusterId) ->
     process
 }
 
+/// Waits until something is so.
+async fn until(is_so: impl Fn() -> bool) {
+    let waiting = async {
+        while !is_so() {
+            time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    time::timeout(Duration::from_secs(60), waiting).await.expect("it was never so");
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_emptied_folder_elects_nobody_who_lacks_what_was_acknowledged() {
     let nodes = Nodes::default();
@@ -97,9 +107,7 @@ async fn an_older_copy_of_a_folder_does_not_stop_the_primary() {
         put(&partition, "k", &number.to_string()).await.unwrap();
     }
     let (first, third) = (replica(&a).clone(), replica(&c).clone());
-    while third.status().log_next < first.status().log_next {
-        time::sleep(Duration::from_millis(1)).await;
-    }
+    until(|| third.status().log_next >= first.status().log_next).await;
     nodes.kill(c, &disks[2]);
     let c = nodes.open(&older, few(3, None)).await.unwrap();
     assert!(replica(&c).status().log_next < first.status().log_next, "the copy lacks what was acknowledged");
@@ -288,9 +296,7 @@ async fn a_volatile_set_goes_on_with_the_last_of_its_replicas() {
     put(&at_primary(&[&a, &b, &c], Level::Volatile, 0).await, "k", "1").await.unwrap();
     let epoch = a.replicas.replica(volatile).unwrap().role_state().epoch;
     let has = |process: &Process| process.replicas.replica(volatile).unwrap().status().applied_next;
-    while has(&a) != has(&b) || has(&a) != has(&c) {
-        time::sleep(Duration::from_millis(1)).await;
-    }
+    until(|| has(&a) == has(&b) && has(&a) == has(&c)).await;
 
     // Two restart before either has joined again: nothing is left of what they had in memory.
     nodes.kill(b, &disks[1]);

@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use mainstay::actor::Events;
 use mainstay::prelude::*;
+use mainstay::service::Services;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::task::coop::consume_budget;
 
 use super::super::{LEASE_MAX, LEASE_MIN, LimiterSettings, check_name, clock};
 use super::actor::{ConcurrencyLimitingRef, SharesWanted};
@@ -34,6 +36,7 @@ pub struct ConcurrencyLimiter {
 pub(super) struct Shared {
     name: String,
     holder: String,
+    pub(super) services: Services,
     actor: ConcurrencyLimitingRef,
     desk: Mutex<Desk>,
     bell: Notify,
@@ -101,6 +104,7 @@ impl ConcurrencyLimiter {
             Arc::new(Shared {
                 name: name.to_owned(),
                 holder: format!("{:032x}", rand::random::<u128>()),
+                services: node.services().clone(),
                 actor: actor.clone(),
                 desk: Mutex::new(Desk::new(limit, waiting_max, lease, clock::now())),
                 bell: Notify::new(),
@@ -117,7 +121,7 @@ impl ConcurrencyLimiter {
             }
         };
         if is_new {
-            tokio::spawn(keep(shared.clone(), events));
+            node.services().spawn(keep(shared.clone(), events));
         } else {
             let mut desk = shared.desk.lock();
             desk.lease = desk.lease.min(lease);
@@ -141,6 +145,8 @@ impl ConcurrencyLimiter {
     /// # Errors
     /// As [`acquire`](ConcurrencyLimiter::acquire).
     pub async fn acquire_within(&self, permits: u64, time: Duration) -> Result<Permit> {
+        // One who never has to wait must let others run all the same.
+        consume_budget().await;
         let acquired = self.acquire_uncounted(permits, time).await;
         self.shared.metrics.count(permits, acquired.is_ok());
         acquired
@@ -161,7 +167,7 @@ impl ConcurrencyLimiter {
         };
         self.shared.bell.notify_one();
         let _waiting = self.shared.metrics.wait();
-        place.served(&self.shared.name, time).await
+        place.served(&self.shared.services, &self.shared.name, time).await
     }
 
     /// Takes permits if the share of this process has so many and nobody waits before; asks nobody. If it

@@ -41,7 +41,7 @@ impl Permit {
             if left.is_zero() {
                 return;
             }
-            tokio::time::sleep(left).await;
+            self.shared.services.sleep(left).await;
         }
     }
 }

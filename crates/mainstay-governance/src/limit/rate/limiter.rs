@@ -3,8 +3,10 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mainstay::prelude::*;
+use mainstay::service::Services;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::task::coop::consume_budget;
 use tokio::time::Instant;
 
 use super::super::concurrency::Limiters;
@@ -31,6 +33,7 @@ pub struct RateLimiter {
 struct Shared {
     name: String,
     holder: String,
+    services: Services,
     actor: RateLimitingRef,
     /// The same, for requests: what is given later than this could not be used any more.
     asking: RateLimitingRef,
@@ -74,6 +77,7 @@ impl RateLimiter {
         let shared = Arc::new(Shared {
             name: name.to_owned(),
             holder,
+            services: node.services().clone(),
             asking: actor.with_timeout(LEASE),
             actor,
             settings,
@@ -81,7 +85,7 @@ impl RateLimiter {
             bell: Arc::new(Notify::new()),
             metrics: LimitMetrics::of("rate", name, labels.as_deref().map(Limiters::labels)),
         });
-        tokio::spawn(keep(Arc::downgrade(&shared), shared.bell.clone()));
+        shared.services.spawn(keep(Arc::downgrade(&shared), shared.bell.clone()));
         Ok(Self { shared })
     }
 
@@ -100,6 +104,8 @@ impl RateLimiter {
     /// # Errors
     /// As [`acquire`](RateLimiter::acquire).
     pub async fn acquire_within(&self, permits: u64, time: Duration) -> Result<()> {
+        // One who never has to wait must let others run all the same.
+        consume_budget().await;
         let acquired = self.acquire_uncounted(permits, time).await;
         self.shared.metrics.count(permits, acquired.is_ok());
         acquired
@@ -122,7 +128,7 @@ impl RateLimiter {
         };
         self.shared.bell.notify_one();
         let _waiting = self.shared.metrics.wait();
-        place.served(&self.shared.name, time).await
+        place.served(&self.shared.services, &self.shared.name, time).await
     }
 
     /// Takes permits if they are in this process and nobody waits before; asks nobody. If they are not, some are fetched
@@ -161,9 +167,9 @@ impl Drop for Shared {
         // Wakes the keeper, which ends then.
         self.bell.notify_one();
         let (actor, holder, request) = (self.asking.clone(), self.holder.clone(), self.pool.get_mut().close());
-        // What is here goes back, if there is anybody to do so; otherwise it runs out.
-        if let (false, Ok(runtime)) = (request.done.is_empty(), tokio::runtime::Handle::try_current()) {
-            runtime.spawn(async move { actor.ask(holder, request).await });
+        // What is here goes back; if it does not arrive, it runs out.
+        if !request.done.is_empty() {
+            self.services.spawn(async move { drop(actor.ask(holder, request).await) });
         }
     }
 }

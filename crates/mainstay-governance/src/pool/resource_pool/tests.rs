@@ -1,6 +1,7 @@
 //! What can only be seen from inside: holders that die, and come back late.
 
 use mainstay::testkit::TestNode;
+use tokio::time::sleep;
 
 use super::*;
 use crate::owner::{Opening, OwnerState};
