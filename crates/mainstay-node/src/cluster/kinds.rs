@@ -5,6 +5,3 @@ use mainstay_wire::Kind;
 
 /// A call of an object.
 pub(crate) const CALL: Kind = Kind::call(FIRST_FREE);
-
-/// A question for the services, the nodes and the primaries that there are.
-pub(crate) const CATALOG: Kind = Kind::call(FIRST_FREE + 1);

@@ -12,7 +12,7 @@ pub trait Counter {
 
 #[derive(Actor)]
 #[actor(implements(Counter), persistence = "persisted")]
-pub struct CounterActor {
+pub(crate) struct CounterActor {
     count: State<i64>,
 }
 
