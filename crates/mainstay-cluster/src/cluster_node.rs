@@ -42,6 +42,7 @@ pub struct ClusterNode {
     routes: RoutingTable,
     scope: task::Scope,
     transport: WireTransport,
+    serve: Arc<ClusterServe>,
     failure: watch::Receiver<Option<Error>>,
 }
 
@@ -153,7 +154,7 @@ impl ClusterNode {
         task::spawn(follow_nodes(endpoint.clone(), control.clone(), membership, removed));
         let announcement = Announcement { node, boot, session: endpoint.session().0, description };
         task::spawn(announce(announcement, client.clone(), endpoint.clone(), addresses, failed));
-        Ok(Self { node, endpoint, control, client, routes, scope, transport, failure })
+        Ok(Self { node, endpoint, control, client, routes, scope, transport, serve, failure })
     }
 
     /// The node that this is.
@@ -207,6 +208,7 @@ impl ClusterNode {
     pub fn kill(&self) {
         self.endpoint.kill();
         self.transport.detach();
+        self.serve.detach();
         self.scope.stop();
     }
 
@@ -214,6 +216,7 @@ impl ClusterNode {
     pub async fn stop(&self) {
         self.endpoint.stop(STOP_GRACE).await;
         self.transport.detach();
+        self.serve.detach();
         self.scope.stop();
     }
 }

@@ -21,7 +21,8 @@ const FORWARD_TIME_LIMIT: Duration = Duration::from_secs(30);
 /// Serves what others send to this node: requests to its replicas, requests to the controller, and the rest by what it was given.
 pub(crate) struct ClusterServe {
     scope: task::Scope,
-    sets: Arc<dyn NodeSets>,
+    /// Not there any more once the node has stopped: the endpoint keeps this, and must not keep the replicas.
+    sets: RwLock<Option<Arc<dyn NodeSets>>>,
     /// What serves the kinds that are not of this room.
     rest: Arc<dyn Serve>,
     /// Not there until this node follows the control set.
@@ -37,18 +38,27 @@ pub(crate) struct Controlling {
 
 impl ClusterServe {
     pub(crate) fn new(scope: task::Scope, sets: Arc<dyn NodeSets>, rest: Arc<dyn Serve>) -> Arc<Self> {
-        Arc::new(Self { scope, sets, rest, controlling: RwLock::new(None) })
+        Arc::new(Self { scope, sets: RwLock::new(Some(sets)), rest, controlling: RwLock::new(None) })
     }
 
     pub(crate) fn attach(&self, controlling: Controlling) {
         *self.controlling.write() = Some(controlling);
     }
 
+    /// Serves nothing of this room any more, and lets go of the replicas.
+    pub(crate) fn detach(&self) {
+        self.controlling.write().take();
+        self.sets.write().take();
+    }
+
     fn serve_replica(&self, incoming: Incoming) {
+        let Some(sets) = self.sets.read().clone() else {
+            return incoming.answer(Err(Error::new(ErrorKind::Retry, "this node has stopped: retry")));
+        };
         let Sender::Node(from) = *incoming.sender() else { return incoming.refuse_kind() };
         match unframe(incoming.body().clone()) {
             Ok((set, request)) => {
-                let answer = self.sets.receive(from, set, request);
+                let answer = sets.receive(from, set, request);
                 self.scope.within(|| incoming.answer_later(async move { Ok(answer.await) }));
             }
             Err(error) => incoming.answer(Err(error)),
