@@ -28,11 +28,14 @@ impl Counter {
             tracing::error!(
                 on_record = fence.get(),
                 outside = self.seen.get(),
-                "what is outside has seen a larger fencing token than is on record here: the record was lost or restored, and is                  gone on from there; or another node writes by the same name, which must not be"
+                "what is outside has seen a larger fencing token than is on record here: the record was lost or restored, and counting goes on \
+                 from there; or another node writes by the same name, which must not be"
             );
         }
         let life = if life == Life::NONE || went_back { Life::draw() } else { life };
-        Ok((fence.max(self.seen).next()?, life))
+        let next = fence.max(self.seen).next()?;
+        next.check_above(fence)?;
+        Ok((next, life))
     }
 }
 

@@ -92,9 +92,11 @@ mod interface;
 
 mod status;
 
-mod actor;
-
 pub(crate) mod holding;
+
+pub(crate) mod owned;
+
+mod actor;
 
 pub(crate) mod guarded;
 
@@ -110,5 +112,4 @@ pub use life::Life;
 pub use opening::Opening;
 pub use resource::{Reset, Resource};
 pub use settings::OwnerSettings;
-pub(crate) use settings::owner_settings;
 pub use status::{OwnerState, OwnerStatus};
