@@ -39,6 +39,7 @@ pub mod sink;
 pub mod metric;
 pub mod settings;
 
+mod lease;
 mod reach;
 #[cfg(all(feature = "testkit", unix))]
 pub mod testkit;

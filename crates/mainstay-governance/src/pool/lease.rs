@@ -9,13 +9,11 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
+use crate::lease::{self, HeldLease};
 use crate::owner::{Fence, Resource};
 use crate::pool::interface::{CoordinatorRef, Grant, REVOKE_TIME_MAX, Ran, Refusal, Ticket};
 use crate::pool::resource_pool::Shared;
 use crate::pool::roster::Seat;
-
-/// A lease is renewed when this part of its time has passed.
-const RENEWALS_PER_LEASE: u32 = 3;
 
 /// A member of a pool, for one holder alone until this is dropped.
 ///
@@ -30,7 +28,7 @@ pub struct Lease<R: Resource> {
     seat: Arc<Seat<R>>,
     token: u64,
     timeout: Duration,
-    term: Arc<Term>,
+    term: Arc<Mutex<HeldLease>>,
     /// The token of the opening that has done jobs of this lease; 0 before the first.
     opening: AtomicU64,
     /// True once a job was given to the member, which may so have something of this lease.
@@ -55,10 +53,10 @@ impl<R: Resource> Lease<R> {
         asked: Instant,
         timeout: Duration,
     ) -> Self {
-        let (now, pause) = (Instant::now(), grant.time / RENEWALS_PER_LEASE);
+        let (now, pause) = (lease::now(), lease::renewal_pause(grant.time));
         // It was granted some time since. After a long wait nobody knows when, and so it is renewed at once.
         let (begun, pause) = if now - asked < pause { (asked, pause) } else { (now, Duration::ZERO) };
-        let term = Arc::new(Term(Mutex::new(Some(begun + grant.time))));
+        let term = Arc::new(Mutex::new(HeldLease::begun(begun, grant.time)));
         let renewing = tokio::spawn(keep_renewing(shared.coordinator.clone(), grant, pause, term.clone()));
         let (token, opening) = (grant.token, AtomicU64::new(0));
         let (is_used, rest) = (AtomicBool::new(false), Mutex::default());
@@ -72,7 +70,7 @@ impl<R: Resource> Lease<R> {
 
     /// False once the lease could not be renewed in time, by the clock: also in a process that has stood still meanwhile.
     pub fn is_held(&self) -> bool {
-        self.term.left().is_some()
+        is_held(&self.term)
     }
 
     /// Has the member do a job.
@@ -146,35 +144,16 @@ impl<R: Resource> Drop for Lease<R> {
             }
             renewing.abort();
             // One that is over may be another's. If this does not arrive, the lease expires.
-            if term.left().is_some() {
+            if is_held(&term) {
                 let _ = coordinator.release(seat.index, token, rest).await;
             }
         });
     }
 }
 
-/// Until when a lease holds; nothing once it is over.
-struct Term(Mutex<Option<Instant>>);
-
-impl Term {
-    fn left(&self) -> Option<Duration> {
-        let mut until = self.0.lock();
-        let left = until.map(|until| until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero());
-        if left.is_none() {
-            // What has been over once is not taken back by an answer that comes late.
-            *until = None;
-        }
-        left
-    }
-
-    /// False if it was over before.
-    fn renew(&self, until: Instant) -> bool {
-        let is_held = self.left().is_some();
-        if is_held {
-            *self.0.lock() = Some(until);
-        }
-        is_held
-    }
+/// True while the lease that was granted holds. One that was over once stays so.
+fn is_held(term: &Mutex<HeldLease>) -> bool {
+    !term.lock().left_of(HeldLease::FIRST, lease::now()).is_zero()
 }
 
 /// Renews a lease until it is over or this is dropped.
@@ -182,19 +161,19 @@ async fn keep_renewing<R: Resource>(
     coordinator: CoordinatorRef<R>,
     grant: Grant,
     mut pause: Duration,
-    term: Arc<Term>,
+    term: Arc<Mutex<HeldLease>>,
 ) {
-    let period = grant.time / RENEWALS_PER_LEASE;
+    let period = lease::renewal_pause(grant.time);
     let coordinator = coordinator.with_timeout(period);
-    while term.left().is_some() {
+    while is_held(&term) {
         sleep(std::mem::replace(&mut pause, period)).await;
         // Counted from before the call that renews it, so that the holder never believes in it for longer than the coordinator.
-        let asked = Instant::now();
+        let asked = lease::now();
         match coordinator.renew(grant.index, grant.token).await {
-            Ok(Some(left)) if term.renew(asked + left) => {}
+            Ok(Some(left)) if term.lock().renew(asked, left, lease::now()) => {}
             Ok(_) => break,
             Err(_) => {}
         }
     }
-    *term.0.lock() = None;
+    term.lock().end(lease::now());
 }

@@ -12,6 +12,7 @@ use parking_lot::RwLock;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::lease;
 use crate::owner::Resource;
 use crate::pool::interface::{CoordinatorRef, Grant, MemberRef, Ran, Refusal, Ticket, View};
 use crate::pool::names::Names;
@@ -414,7 +415,7 @@ async fn acquire<R: Resource>(
     timeout: Duration,
     mut waiting: oneshot::Sender<Result<Lease<R>>>,
 ) {
-    let (applicant, asked) = (rand::random(), Instant::now());
+    let (applicant, asked) = (rand::random(), lease::now());
     let coordinator = shared.coordinator.with_timeout(left);
     let mut granting = pin!(coordinator.acquire(priority, applicant));
     let granted = tokio::select! {

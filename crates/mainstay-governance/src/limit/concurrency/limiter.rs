@@ -9,18 +9,16 @@ use mainstay::prelude::*;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::super::{LEASE_MAX, LEASE_MIN, LimiterSettings, check_name, clock};
+use super::super::{LEASE_MAX, LEASE_MIN, LimiterSettings, check_name};
 use super::actor::{ConcurrencyLimitingRef, SharesWanted};
 use super::desk::{Desk, too_many};
 use super::limiters::Limiters;
 use super::permit::Permit;
+use crate::lease;
 use crate::metric::LimitMetrics;
 use crate::reach::Reach;
 use crate::settings::{LIMITS, in_force};
 use crate::unserved::unserved;
-
-/// How often a lease is renewed within its length, so that one renewal may be lost without consequence.
-const RENEWALS_PER_LEASE: u32 = 3;
 
 /// A number of permits that all who open it by its name share. Cheap to clone and to open: those of one name on one node are
 /// one. See the [module](crate::limit) for what holds.
@@ -102,7 +100,7 @@ impl ConcurrencyLimiter {
                 name: name.to_owned(),
                 holder: format!("{:032x}", rand::random::<u128>()),
                 actor: actor.clone(),
-                desk: Mutex::new(Desk::new(limit, waiting_max, lease, clock::now())),
+                desk: Mutex::new(Desk::new(limit, waiting_max, lease, lease::now())),
                 bell: Notify::new(),
                 uses: AtomicUsize::new(0),
                 limiters: limiters.as_ref().map_or_else(Weak::new, Arc::downgrade),
@@ -153,7 +151,7 @@ impl ConcurrencyLimiter {
                 return Err(too_many(permits, desk.limit));
             }
             if desk.line.is_empty()
-                && let Some(lease) = desk.till.take(permits, clock::now())
+                && let Some(lease) = desk.till.take(permits, lease::now())
             {
                 return Ok(Permit::new(self.shared.clone(), permits, lease));
             }
@@ -168,7 +166,7 @@ impl ConcurrencyLimiter {
     /// has not, some are fetched for the next time.
     pub fn try_acquire(&self, permits: u64) -> Option<Permit> {
         let mut desk = self.shared.desk.lock();
-        let lease = if desk.line.is_empty() { desk.till.take(permits, clock::now()) } else { None };
+        let lease = if desk.line.is_empty() { desk.till.take(permits, lease::now()) } else { None };
         if lease.is_none() {
             let wanted = permits.min(desk.limit);
             desk.till.miss(wanted);
@@ -198,7 +196,7 @@ impl ConcurrencyLimiter {
 impl Shared {
     /// How long a lease of this process is good.
     pub(super) fn left_of(&self, lease: u64) -> Duration {
-        self.desk.lock().till.left_of(lease, clock::now())
+        self.desk.lock().till.left_of(lease, lease::now())
     }
 
     /// True if no limiter uses it, and nothing of it is out or wanted.
@@ -221,7 +219,7 @@ impl Shared {
 
     /// Serves who waits, as far as the share goes.
     fn serve(shared: &Arc<Self>) {
-        let now = clock::now();
+        let now = lease::now();
         let undelivered = {
             let mut desk = shared.desk.lock();
             let Desk { line, till, .. } = &mut *desk;
@@ -252,8 +250,8 @@ async fn keep(shared: Arc<Shared>, mut events: Events<SharesWanted>) {
                 ControlFlow::Continue(_) => {}
             }
         }
-        let lease = shared.desk.lock().lease;
-        let renewal = tokio::time::sleep(lease / RENEWALS_PER_LEASE);
+        let length = shared.desk.lock().lease;
+        let renewal = tokio::time::sleep(lease::renewal_pause(length));
         tokio::select! {
             () = shared.bell.notified() => {}
             () = renewal => {}
@@ -285,13 +283,13 @@ enum Heard {
 }
 
 async fn renew(shared: &Arc<Shared>) -> ControlFlow<(), Heard> {
-    let asked = clock::now();
+    let asked = lease::now();
     let report = shared.desk.lock().report();
     // What comes later than this is of no use.
     let asking = shared.actor.with_timeout(report.lease());
     match asking.renew(shared.holder.clone(), report).await {
         Ok(share) => {
-            shared.desk.lock().receive(share, report, asked, clock::now());
+            shared.desk.lock().receive(share, report, asked, lease::now());
             Shared::serve(shared);
             ControlFlow::Continue(Heard::Yes)
         }

@@ -7,6 +7,7 @@ use tokio::time::Instant;
 use super::super::resolution::Ticket;
 use super::super::sight::{Sight, Verdict};
 use super::*;
+use crate::lease::HeldLease;
 
 fn chart() -> Chart {
     let mut chart = Chart::default();
@@ -188,7 +189,7 @@ proptest! {
         chart.add_resource(PhysicalResource::new("b").with_partitions(2)).unwrap();
         let now = Instant::now();
         let mut entities: BTreeMap<i64, u32> = (0..1200).map(|entity| (entity, 0)).collect();
-        let mut sight = Sight::new(chart.clone(), now + Duration::from_secs(1), Arc::default());
+        let mut sight = Sight::new(chart.clone(), HeldLease::begun(now, Duration::from_secs(1)), Arc::default());
         // What is true as of the version of the copy: entity to partition and resource.
         let mut copied = (chart.clone(), entities.clone());
         let mut tickets: Vec<Ticket> = Vec::new();
