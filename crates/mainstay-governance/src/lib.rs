@@ -39,9 +39,10 @@ pub mod sink;
 pub mod metric;
 pub mod settings;
 
-mod reach;
+mod as_services;
+mod lease;
 #[cfg(all(feature = "testkit", unix))]
 pub mod testkit;
 mod unserved;
 
-pub use reach::Reach;
+pub use as_services::AsServices;

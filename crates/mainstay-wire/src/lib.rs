@@ -34,8 +34,8 @@ pub mod tls;
 
 mod link;
 
+mod cancellation;
 mod channel;
-mod flight;
 mod outbox;
 mod travel;
 mod window;
@@ -51,7 +51,6 @@ mod fields;
 pub mod frame;
 pub mod hello;
 
-mod backoff;
 mod bucket;
 mod throttle;
 

@@ -55,7 +55,6 @@
 //!
 //! This relies on clocks that run at about the same speed (a quarter of difference is allowed for), not on what they show.
 
-mod clock;
 mod line;
 
 mod concurrency;
@@ -66,6 +65,7 @@ use std::time::Duration;
 use mainstay::node::NodeBuilder;
 use mainstay::{Error, Result};
 
+use crate::lease::margin;
 use crate::settings::LIMITS;
 
 pub use concurrency::{ConcurrencyLimiter, PERMITS_MAX, Permit};
@@ -82,10 +82,6 @@ pub const LEASE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// How much longer than its holder the actor counts a lease as good: more than clocks differ in speed.
 const MARGIN: Duration = margin(LEASE);
-
-const fn margin(lease: Duration) -> Duration {
-    Duration::from_millis(lease.as_millis() as u64 / 4)
-}
 
 /// How many processes can share one limit.
 pub const LIMIT_HOLDERS_MAX: usize = 4096;

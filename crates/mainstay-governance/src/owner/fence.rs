@@ -111,6 +111,17 @@ impl Fence {
         }
     }
 
+    /// Refuses a token for an opening that is not above the one on record: two openings would have one token, and nothing
+    /// outside could tell them apart.
+    pub(crate) fn check_above(self, recorded: Self) -> Result<()> {
+        if self > recorded {
+            return Ok(());
+        }
+        Err(Error::fatal(format!(
+            "fencing token {self} is not above {recorded}, which is on record: nothing was opened, report this as a defect"
+        )))
+    }
+
     /// The token of the next opening.
     pub(crate) fn next(self) -> Result<Self> {
         let next = self.0.checked_add(1).map(Self);
@@ -145,6 +156,16 @@ mod tests {
         let first = Fence::NONE.next().unwrap();
         assert!(first > Fence::NONE && first.next().unwrap() > first);
         assert_eq!(Fence::new(u64::MAX).next().unwrap_err().kind(), ErrorKind::Fatal);
+    }
+
+    #[test]
+    fn an_opening_needs_a_token_above_the_recorded_one() {
+        Fence::new(6).check_above(Fence::new(5)).unwrap();
+        for reused in [5, 4] {
+            let error = Fence::new(reused).check_above(Fence::new(5)).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Fatal);
+            assert!(error.to_string().contains(&format!("token {reused} is not above 5")), "{error}");
+        }
     }
 
     #[test]

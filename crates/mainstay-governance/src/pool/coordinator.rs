@@ -6,6 +6,7 @@ use mainstay::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::lease;
 use crate::metric::CoordinatorMetrics;
 use crate::owner::Resource;
 use crate::pool::interface::{Admission, Coordinator, CoordinatorStatus, Grant, MemberRef, REVOKE_TIME_MAX, View};
@@ -187,7 +188,7 @@ impl<R: Resource> PoolCoordinator<R> {
 
     /// Gives members to those who wait, and ends leases whose time is over.
     fn attend(&mut self) -> Result<()> {
-        let now = Instant::now();
+        let now = lease::now();
         let Some(leases) = &mut self.leases else { return Ok(()) };
         let is_leasing = self.settings.coordination == Coordination::Server;
         if is_leasing && leases.next_token() + u64::from(self.plan.size) > self.plan.tokens {
@@ -247,7 +248,7 @@ impl<R: Resource> PoolCoordinator<R> {
     }
 
     async fn revoked(&mut self, (index, was_told): (u32, bool)) -> Result<()> {
-        self.leases()?.revoked(index, was_told, Instant::now());
+        self.leases()?.revoked(index, was_told, lease::now());
         self.attend()
     }
 }
@@ -287,7 +288,7 @@ impl<R: Resource> Lifecycle for PoolCoordinator<R> {
             let size = self.settings.initial_size;
             *self.plan = Plan { version: 1, size, open_below: size, told: 1, tokens: 0, has_leases: false };
         }
-        let (Plan { size, open_below, tokens, has_leases, .. }, now) = (*self.plan, Instant::now());
+        let (Plan { size, open_below, tokens, has_leases, .. }, now) = (*self.plan, lease::now());
         let mut leases = Leases::new(self.settings.leases, size, tokens + 1, now);
         if has_leases && tokens > 0 {
             leases.inherit(open_below, now);
@@ -332,7 +333,7 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
             let Plan { version, size: before, open_below, .. } = *self.plan;
             let open_below = open_below.max(before).max(size);
             *self.plan = Plan { version: version + 1, size, open_below, ..*self.plan };
-            self.leases()?.resize(size, Instant::now());
+            self.leases()?.resize(size, lease::now());
             self.ctx.remind(SETTLE).after(SETTLE_CHECK).every(SETTLE_CHECK).set()?;
         }
         match self.plan.open_below > size {
@@ -353,8 +354,8 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
             )));
         }
         let (answer, responder) = deferred();
-        let applicant = Applicant { number: applicant, responder, since: Instant::now() };
-        let has_joined = self.leases()?.join(applicant, priority, Instant::now(), Applicant::waits);
+        let applicant = Applicant { number: applicant, responder, since: lease::now() };
+        let has_joined = self.leases()?.join(applicant, priority, lease::now(), Applicant::waits);
         if !has_joined {
             let (key, waiting_max) = (self.key()?, self.settings.leases.waiting_max);
             let text = format!("waiting_max of {waiting_max} callers wait for a member of pool {key:?}: slow down");
@@ -371,11 +372,11 @@ impl<R: Resource> Coordinator<R> for PoolCoordinator<R> {
     }
 
     async fn renew(&mut self, index: u32, token: u64) -> Result<Option<Duration>> {
-        Ok(self.leases()?.renew(index, token, Instant::now()))
+        Ok(self.leases()?.renew(index, token, lease::now()))
     }
 
     async fn release(&mut self, index: u32, token: u64, rest: Duration) -> Result<()> {
-        self.leases()?.release(index, token, rest, Instant::now());
+        self.leases()?.release(index, token, rest, lease::now());
         self.attend()
     }
 

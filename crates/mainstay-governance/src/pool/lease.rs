@@ -8,13 +8,11 @@ use mainstay::{Error, ErrorKind, Proxy as _, Result};
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
 
+use crate::lease::{self, HeldLease};
 use crate::owner::{Fence, Resource};
-use crate::pool::interface::{CoordinatorRef, Grant, REVOKE_TIME_MAX, Ran, Refusal, Ticket};
-use crate::pool::resource_pool::Shared;
-use crate::pool::roster::Seat;
-
-/// A lease is renewed when this part of its time has passed.
-const RENEWALS_PER_LEASE: u32 = 3;
+use crate::pool::interface::{CoordinatorRef, Grant, JobTicket, REVOKE_TIME_MAX, Ran, Refusal};
+use crate::pool::resource_pool::PoolCore;
+use crate::pool::roster::MemberHandle;
 
 /// A member of a pool, for one holder alone until this is dropped.
 ///
@@ -25,11 +23,11 @@ const RENEWALS_PER_LEASE: u32 = 3;
 /// [`Resource::reset`]. All its jobs are done by one opening of the resource; if that is closed between two of them, the lease
 /// is of no more use.
 pub struct Lease<R: Resource> {
-    shared: Arc<Shared<R>>,
-    seat: Arc<Seat<R>>,
+    shared: Arc<PoolCore<R>>,
+    handle: Arc<MemberHandle<R>>,
     token: u64,
     timeout: Duration,
-    term: Arc<Term>,
+    term: Arc<Mutex<HeldLease>>,
     /// The token of the opening that has done jobs of this lease; 0 before the first.
     opening: AtomicU64,
     /// True once a job was given to the member, which may so have something of this lease.
@@ -41,39 +39,39 @@ pub struct Lease<R: Resource> {
 
 impl<R: Resource> fmt::Debug for Lease<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lease({}/{}, token {})", self.shared.key, self.seat.index, self.token)
+        write!(f, "Lease({}/{}, token {})", self.shared.key, self.handle.index, self.token)
     }
 }
 
 impl<R: Resource> Lease<R> {
     /// A lease that was granted, after it was asked for at this time.
     pub(crate) fn new(
-        shared: Arc<Shared<R>>,
-        seat: Arc<Seat<R>>,
+        shared: Arc<PoolCore<R>>,
+        handle: Arc<MemberHandle<R>>,
         grant: Grant,
         asked: Instant,
         timeout: Duration,
     ) -> Self {
-        let (now, pause) = (Instant::now(), grant.time / RENEWALS_PER_LEASE);
+        let (now, pause) = (lease::now(), lease::renewal_pause(grant.time));
         // It was granted some time since. After a long wait nobody knows when, and so it is renewed at once.
         let (begun, pause) = if now - asked < pause { (asked, pause) } else { (now, Duration::ZERO) };
-        let term = Arc::new(Term(Mutex::new(Some(begun + grant.time))));
+        let term = Arc::new(Mutex::new(HeldLease::begun(begun, grant.time)));
         let (task, renewing) = abortable(keep_renewing(shared.coordinator.clone(), grant, pause, term.clone()));
         // It ends by being aborted or with the lease, and either is fine.
         shared.services.spawn(async move { _ = task.await });
         let (token, opening) = (grant.token, AtomicU64::new(0));
         let (is_used, rest) = (AtomicBool::new(false), Mutex::default());
-        Self { shared, seat, token, timeout, term, opening, is_used, renewing, rest }
+        Self { shared, handle, token, timeout, term, opening, is_used, renewing, rest }
     }
 
     /// The number of the member.
     pub fn index(&self) -> u32 {
-        self.seat.index
+        self.handle.index
     }
 
     /// False once the lease could not be renewed in time, by the clock: also in a process that has stood still meanwhile.
     pub fn is_held(&self) -> bool {
-        self.term.left().is_some()
+        is_held(&self.term)
     }
 
     /// Has the member do a job.
@@ -82,7 +80,7 @@ impl<R: Resource> Lease<R> {
     /// That of the job. `Retry` if the lease is over, if the member rests after a failure, or if its resource was closed since
     /// the last job of this lease, and with it what that has begun: the job has not begun.
     pub async fn run(&self, job: R::Job) -> Result<R::Reply> {
-        let (key, index) = (&self.shared.key, self.seat.index);
+        let (key, index) = (&self.shared.key, self.handle.index);
         let text = match self.try_run(self.timeout, job).await? {
             Ran::Done { reply, .. } => return Ok(reply),
             Ran::Refused(_, Refusal::LeaseOver) => {
@@ -109,10 +107,10 @@ impl<R: Resource> Lease<R> {
         }
         let opening = Fence::new(self.opening.load(Ordering::Relaxed));
         let opening = Some(opening).filter(|opening| *opening != Fence::NONE);
-        let ticket = Ticket { version: self.shared.roster().view.version, lease: Some(self.token), opening };
+        let ticket = JobTicket { version: self.shared.roster().view.version, lease: Some(self.token), opening };
         self.is_used.store(true, Ordering::Relaxed);
-        let _in_flight = self.seat.enter();
-        let ran = self.seat.member.with_timeout(timeout).run(ticket, job).await?;
+        let _in_flight = self.handle.enter();
+        let ran = self.handle.member.with_timeout(timeout).run(ticket, job).await?;
         if let Ran::Done { opening, .. } = &ran {
             self.opening.store(opening.get(), Ordering::Relaxed);
         }
@@ -125,52 +123,33 @@ impl<R: Resource> Lease<R> {
         if let Refusal::Resting { left, .. } = &refusal {
             *self.rest.lock() = *left;
         }
-        self.shared.heed(&self.seat, refusal, version).await;
+        self.shared.heed(&self.handle, refusal, version).await;
     }
 }
 
 impl<R: Resource> Drop for Lease<R> {
     fn drop(&mut self) {
-        let (coordinator, seat, term) = (self.shared.coordinator.clone(), self.seat.clone(), self.term.clone());
+        let (coordinator, handle, term) = (self.shared.coordinator.clone(), self.handle.clone(), self.term.clone());
         let (token, rest, renewing) = (self.token, *self.rest.lock(), self.renewing.clone());
         let is_used = self.is_used.load(Ordering::Relaxed);
         self.shared.services.spawn(async move {
             if is_used {
                 // First, so that what this holder has left is gone whoever comes next, and whenever. If it does not arrive, the
                 // member does it before the first job of another lease.
-                let _ = seat.member.with_timeout(REVOKE_TIME_MAX).revoke(token).await;
+                let _ = handle.member.with_timeout(REVOKE_TIME_MAX).revoke(token).await;
             }
             renewing.abort();
             // One that is over may be another's. If this does not arrive, the lease expires.
-            if term.left().is_some() {
-                let _ = coordinator.release(seat.index, token, rest).await;
+            if is_held(&term) {
+                let _ = coordinator.release(handle.index, token, rest).await;
             }
         });
     }
 }
 
-/// Until when a lease holds; nothing once it is over.
-struct Term(Mutex<Option<Instant>>);
-
-impl Term {
-    fn left(&self) -> Option<Duration> {
-        let mut until = self.0.lock();
-        let left = until.map(|until| until.saturating_duration_since(Instant::now())).filter(|left| !left.is_zero());
-        if left.is_none() {
-            // What has been over once is not taken back by an answer that comes late.
-            *until = None;
-        }
-        left
-    }
-
-    /// False if it was over before.
-    fn renew(&self, until: Instant) -> bool {
-        let is_held = self.left().is_some();
-        if is_held {
-            *self.0.lock() = Some(until);
-        }
-        is_held
-    }
+/// True while the lease that was granted holds. One that was over once stays so.
+fn is_held(term: &Mutex<HeldLease>) -> bool {
+    !term.lock().left_of(HeldLease::FIRST, lease::now()).is_zero()
 }
 
 /// Renews a lease until it is over or this is dropped.
@@ -178,19 +157,19 @@ async fn keep_renewing<R: Resource>(
     coordinator: CoordinatorRef<R>,
     grant: Grant,
     mut pause: Duration,
-    term: Arc<Term>,
+    term: Arc<Mutex<HeldLease>>,
 ) {
-    let period = grant.time / RENEWALS_PER_LEASE;
+    let period = lease::renewal_pause(grant.time);
     let coordinator = coordinator.with_timeout(period);
-    while term.left().is_some() {
+    while is_held(&term) {
         sleep(std::mem::replace(&mut pause, period)).await;
         // Counted from before the call that renews it, so that the holder never believes in it for longer than the coordinator.
-        let asked = Instant::now();
+        let asked = lease::now();
         match coordinator.renew(grant.index, grant.token).await {
-            Ok(Some(left)) if term.renew(asked + left) => {}
+            Ok(Some(left)) if term.lock().renew(asked, left, lease::now()) => {}
             Ok(_) => break,
             Err(_) => {}
         }
     }
-    *term.0.lock() = None;
+    term.lock().end(lease::now());
 }

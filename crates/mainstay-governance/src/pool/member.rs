@@ -4,22 +4,14 @@ use mainstay::prelude::*;
 use tokio::time::Instant;
 
 use crate::metric::MemberMetrics;
-use crate::owner::counter::Counter;
 use crate::owner::holding::Holding;
-use crate::owner::owner_settings;
-use crate::owner::{Fence, Holder, Life, Opening, OwnerSettings, Resource};
+use crate::owner::owned::{NotOpen, OwnedResource, OwnerFields, OwnsResource};
+use crate::owner::{Fence, FenceLineage, Holder, Opening, Resource};
 use crate::pool::breaker::Breaker;
-use crate::pool::interface::{Admission, CoordinatorRef, Member, Ran, Refusal, Ticket};
+use crate::pool::interface::{Admission, CoordinatorRef, JobTicket, Member, Ran, Refusal};
 use crate::pool::names::Names;
 use crate::pool::settings::pool_settings;
 use crate::pool::{Coordination, MemberStatus};
-
-/// The name of the timer that checks an open resource.
-const CHECK: &str = "check";
-/// The name of the timer that opens a resource again.
-const REOPEN: &str = "reopen";
-/// The name of the reminder that keeps an unused resource open.
-const STAY: &str = "stay open";
 
 /// One of the owners of a pool: an actor that holds one of its resources.
 ///
@@ -31,13 +23,11 @@ pub struct PoolMember<R: Resource> {
     /// The token of the last opening. Raised and saved before each.
     fence: State<Fence>,
     /// The line of tokens that it belongs to.
-    life: State<Life>,
-    /// What is known of tokens that are not on record.
-    counter: Counter,
+    #[actor(name = "life")]
+    lineage: State<FenceLineage>,
     resource: Provided<R>,
-    holding: Holding<R>,
+    owned: OwnedResource<R>,
     breaker: Breaker,
-    settings: OwnerSettings,
     /// There from activation on.
     place: Option<Place<R>>,
     /// The latest version of the pool that it knows of.
@@ -48,8 +38,6 @@ pub struct PoolMember<R: Resource> {
     leases_over: Option<u64>,
     /// The lease that has had jobs done by the open resource, and may have left something in it.
     used_by: Option<u64>,
-    /// When it is opened again by a timer that was set.
-    planned: Option<Instant>,
     #[open(Ok(MemberMetrics::of(R::NAME, pool_of(ctx.id()))))]
     metrics: MemberMetrics,
     ctx: Context,
@@ -87,76 +75,25 @@ impl<R: Resource> PoolMember<R> {
         Ok(Place { pool: pool.to_owned(), index, coordination, coordinator })
     }
 
-    /// Opens the resource, unless it is open, rests or does not belong to the pool.
-    async fn ensure_open(&mut self) -> Result<(), Refusal> {
-        if self.holding.is_open() {
-            return Ok(());
+    /// Opens the resource, or says why a job is refused.
+    async fn open_for_job(&mut self) -> Result<(), Refusal> {
+        match self.ensure_open().await {
+            Ok(()) => Ok(()),
+            Err(NotOpen::Resting { left, cause }) => Err(Refusal::Resting { left, cause }),
+            Err(NotOpen::Refused) => Err(Refusal::Retired { version: self.retired.unwrap_or(self.version) }),
+            Err(NotOpen::NotTried(error) | NotOpen::Failed(error)) => Err(self.resting(error.to_string())),
         }
-        let now = Instant::now();
-        if let Some((left, cause)) = self.holding.resting(now) {
-            return Err(Refusal::Resting { left, cause: cause.to_owned() });
-        }
-        let opened = match self.admission().await {
-            Ok(Admission { is_member: true, version }) => {
-                self.version = self.version.max(version);
-                self.open().await
-            }
-            Ok(Admission { is_member: false, version }) => {
-                self.retired = Some(version);
-                return Err(Refusal::Retired { version });
-            }
-            Err(error) => {
-                self.holding.fail(&self.settings, &error);
-                Err(error)
-            }
-        };
-        opened.map_err(|error| {
-            self.fail();
-            self.resting(error.to_string())
-        })
-    }
-
-    /// Takes note of a failure.
-    fn fail(&mut self) {
-        let now = Instant::now();
-        let was_open = self.breaker.left(now).is_some();
-        self.breaker.fail(now);
-        self.metrics.failures.increment(1);
-        if !was_open && self.breaker.left(now).is_some() {
-            self.metrics.trips.increment(1);
-        }
-    }
-
-    async fn admission(&self) -> Result<Admission> {
-        let Place { coordinator, index, .. } = self.place()?;
-        coordinator.with_timeout(self.settings.open_time_max).admit(*index).await
-    }
-
-    async fn open(&mut self) -> Result<()> {
-        (*self.fence, *self.life) = self.counter.next(*self.fence, *self.life)?;
-        // Saved before it is used: whoever opens it next has a larger one, and a member whose time is over gets none.
-        if let Err(error) = self.save().await {
-            self.holding.fail(&self.settings, &error);
-            return Err(error);
-        }
-        let Place { pool, index, .. } = self.place()?;
-        let holder = Holder::actor(Names::<R>::MEMBER, self.ctx.id());
-        let opening = Opening::of_member(pool, *index, *self.fence).held_by(holder).in_life(*self.life);
-        self.used_by = None;
-        self.metrics.opens.increment(1);
-        let opened = self.holding.open(&self.resource, opening, &self.settings).await;
-        opened.inspect_err(|error| self.counter.hear(error))
     }
 
     /// For how long it is left alone.
     fn resting(&self, cause: String) -> Refusal {
         let now = Instant::now();
-        let left = self.holding.resting(now).map_or(Duration::ZERO, |(left, _)| left);
+        let left = self.owned.holding.resting(now).map_or(Duration::ZERO, |(left, _)| left);
         Refusal::Resting { left: left.max(self.breaker.left(now).unwrap_or_default()), cause }
     }
 
     /// Whether a job may be done at all.
-    async fn admit_job(&mut self, ticket: Ticket) -> Result<Option<Refusal>> {
+    async fn admit_job(&mut self, ticket: JobTicket) -> Result<Option<Refusal>> {
         if let Some(version) = self.retired.filter(|version| ticket.version <= *version) {
             return Ok(Some(Refusal::Retired { version }));
         }
@@ -191,7 +128,7 @@ impl<R: Resource> PoolMember<R> {
     /// Lets nothing of another lease be found by the next one.
     async fn reset_unless_used_by(&mut self, token: Option<u64>) {
         if self.used_by.is_some_and(|used_by| Some(used_by) != token) {
-            self.holding.reset(&self.resource, &self.settings).await;
+            self.owned.holding.reset(&self.resource, &self.owned.settings).await;
             self.used_by = None;
         }
     }
@@ -204,42 +141,48 @@ impl<R: Resource> PoolMember<R> {
             Error::new(ErrorKind::Retry, text).with_source(error)
         })
     }
+}
 
-    /// Sees to it that a resource that was closed by a failure is opened again without being called.
-    fn plan(&mut self) -> Result<()> {
-        if self.holding.is_open() || self.retired.is_some() {
-            return Ok(());
+impl<R: Resource> OwnsResource<R> for PoolMember<R> {
+    fn fields(&mut self) -> OwnerFields<'_, R> {
+        let Self { fence, lineage, resource, owned, ctx, .. } = self;
+        OwnerFields { fence, lineage, resource, owned, ctx }
+    }
+
+    fn opening(&self, fence: Fence) -> Result<Opening> {
+        let Place { pool, index, .. } = self.place()?;
+        Ok(Opening::of_member(pool, *index, fence).held_by(Holder::actor(Names::<R>::MEMBER, self.ctx.id())))
+    }
+
+    /// Asks the coordinator whether it belongs to the pool.
+    async fn admit(&mut self) -> Result<bool> {
+        let Place { coordinator, index, .. } = self.place()?;
+        let coordinator = coordinator.with_timeout(self.owned.settings.open_time_max);
+        let Admission { is_member, version } = coordinator.admit(*index).await?;
+        match is_member {
+            true => self.version = self.version.max(version),
+            false => self.retired = Some(version),
         }
-        let Some(due) = self.holding.due() else { return Ok(()) };
+        Ok(is_member)
+    }
+
+    fn reopens_at(&self, due: Instant) -> Option<Instant> {
         let due = self.breaker.due().map_or(due, |trial| due.max(trial));
-        if self.planned != Some(due) {
-            self.ctx.set_timer(REOPEN, due.saturating_duration_since(Instant::now()), None, Self::reopen)?;
-            self.planned = Some(due);
-        }
-        Ok(())
+        self.retired.is_none().then_some(due)
     }
 
-    async fn reopen(&mut self) -> Result<()> {
-        if self.retired.is_none() && self.breaker.left(Instant::now()).is_none() {
-            // What keeps it from being opened is logged where it is found, and it comes here again.
-            let _ = self.ensure_open().await;
-        }
-        self.plan()
+    fn opens(&mut self) {
+        self.used_by = None;
+        self.metrics.opens.increment(1);
     }
 
-    async fn look_after(&mut self) -> Result<()> {
-        if let Err(error) = self.holding.check(&self.resource, &self.settings).await {
-            self.counter.hear(&error);
-            self.fail();
-        }
-        self.plan()
-    }
-
-    /// Has the member woken now and then, if it is to stay.
-    fn plan_to_stay(&self) -> Result<()> {
-        match self.settings.stay_open {
-            Some(period) => self.ctx.remind(STAY).after(period).every(period).set().map(drop),
-            None => self.ctx.cancel_reminder(STAY).map(drop),
+    fn failed(&mut self) {
+        let now = Instant::now();
+        let was_open = self.breaker.left(now).is_some();
+        self.breaker.fail(now);
+        self.metrics.failures.increment(1);
+        if !was_open && self.breaker.left(now).is_some() {
+            self.metrics.trips.increment(1);
         }
     }
 }
@@ -247,20 +190,13 @@ impl<R: Resource> PoolMember<R> {
 impl<R: Resource> Lifecycle for PoolMember<R> {
     async fn activate(&mut self) -> Result<()> {
         let pool = pool_settings(&*self.resource, self.ctx.services())?;
-        self.settings = owner_settings(&*self.resource, self.ctx.services())?;
         self.breaker = Breaker::new(pool.breaker);
-        let place = self.find_place(pool.coordination)?;
-        self.holding.recall(Opening::of_member(&place.pool, place.index, *self.fence));
-        self.place = Some(place);
-        self.plan_to_stay()?;
-        if let Some(period) = self.settings.check_interval {
-            self.ctx.set_timer(CHECK, period, Some(period), Self::look_after)?;
-        }
-        Ok(())
+        self.place = Some(self.find_place(pool.coordination)?);
+        self.begin_owning()
     }
 
     async fn deactivate(&mut self) {
-        self.holding.close(&self.resource, &self.settings).await;
+        self.close().await;
     }
 }
 
@@ -275,41 +211,33 @@ impl<R: Resource> Remindable for PoolMember<R> {
 }
 
 impl<R: Resource> Member<R> for PoolMember<R> {
-    async fn run(&mut self, ticket: Ticket, job: R::Job) -> Result<Ran<R>> {
+    async fn run(&mut self, ticket: JobTicket, job: R::Job) -> Result<Ran<R>> {
         self.version = self.version.max(ticket.version);
         if let Some(refusal) = self.admit_job(ticket).await? {
             return Ok(Ran::Refused(job, refusal));
         }
-        if ticket.opening.is_some_and(|opening| opening != *self.fence || !self.holding.is_open()) {
+        if ticket.opening.is_some_and(|opening| opening != *self.fence || !self.owned.holding.is_open()) {
             return Ok(Ran::Refused(job, Refusal::Reopened));
         }
         self.reset_unless_used_by(ticket.lease).await;
-        if let Err(refusal) = self.ensure_open().await {
-            self.plan()?;
+        if let Err(refusal) = self.open_for_job().await {
+            self.plan_to_reopen()?;
             return Ok(Ran::Refused(job, refusal));
         }
         // Before it begins: whatever becomes of it, it may leave something behind.
         self.used_by = ticket.lease;
-        let outcome = self.holding.run(&self.resource, &self.settings, job).await;
-        if let Err(error) = &outcome {
-            self.counter.hear(error);
-        }
-        match self.holding.is_open() {
+        let done = self.run_job(job).await;
+        match self.owned.holding.is_open() {
             true => self.breaker.succeed(Instant::now()),
-            false => self.fail(),
+            false => self.failed(),
         }
-        self.plan()?;
-        outcome.map(|reply| Ran::Done { reply, opening: *self.fence, version: self.version })
+        self.plan_to_reopen()?;
+        done.map(|reply| Ran::Done { reply, opening: *self.fence, version: self.version })
     }
 
     async fn retire(&mut self, version: u64) -> Result<()> {
         self.retired = Some(self.retired.unwrap_or(0).max(version));
-        let is_gone = self.holding.close(&self.resource, &self.settings).await;
-        self.holding.forgive();
-        self.ctx.cancel_timer(REOPEN);
-        self.planned = None;
-        self.ctx.cancel_reminder(STAY)?;
-        if !is_gone {
+        if !self.retire_resource().await? {
             let text = format!("something of {} may still be open: it is looked after again", self.ctx.id());
             return Err(Error::new(ErrorKind::Retry, text));
         }
@@ -331,8 +259,8 @@ impl<R: Resource> Member<R> for PoolMember<R> {
     }
 
     async fn status(&self) -> Result<MemberStatus> {
-        let Holding { jobs, openings, .. } = self.holding;
-        let (state, breaker) = (self.holding.state(), self.breaker.state(Instant::now()));
+        let Holding { jobs, openings, .. } = self.owned.holding;
+        let (state, breaker) = (self.owned.holding.state(), self.breaker.state(Instant::now()));
         Ok(MemberStatus { state, breaker, fence: *self.fence, jobs, openings })
     }
 }

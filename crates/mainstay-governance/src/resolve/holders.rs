@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mainstay::actor::Responder;
@@ -6,14 +6,13 @@ use mainstay::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use crate::lease::LeaseTable;
+
 /// How many processes can hold resolutions of one resolver at a time.
 pub const HOLDERS_MAX: usize = 4096;
 
 /// How many moves and drains can be waited for at a time.
 pub(super) const WAITERS_MAX: usize = 1024;
-
-/// How much longer than its holder the map counts a lease as good: a quarter, which is more than clocks differ in speed.
-const MARGIN_DIVISOR: u32 = 4;
 
 /// What a holder says of itself when it renews its lease.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -27,15 +26,9 @@ pub(super) struct Report {
 /// Who may be using resolutions, up to when and as of which version; and who waits until nobody uses old ones.
 #[derive(Default)]
 pub(super) struct Holders {
-    live: BTreeMap<String, Holder>,
+    /// What each holder has said last; `None` for one that is known to exist and has said nothing since the map was activated.
+    live: LeaseTable<String, Option<Report>>,
     waiters: Vec<Waiter>,
-}
-
-struct Holder {
-    lease: Duration,
-    expires: Instant,
-    /// What it last said; `None` for one that is known to exist and has said nothing since the map was activated.
-    report: Option<Report>,
 }
 
 struct Waiter {
@@ -49,27 +42,21 @@ struct Waiter {
 impl Holders {
     /// Takes note of a holder, or of what one says; its lease begins anew.
     pub(super) fn hear(&mut self, id: String, lease: Duration, report: Option<Report>, now: Instant) {
-        let expires = now + lease + lease / MARGIN_DIVISOR;
-        self.live.insert(id, Holder { lease, expires, report });
+        self.live.grant(id, report, lease, now);
     }
 
     /// Renews the lease of a holder that is known.
     pub(super) fn renew(&mut self, id: &str, report: Report, now: Instant) -> bool {
-        let Some(lease) = self.live.get(id).map(|holder| holder.lease) else { return false };
-        self.hear(id.to_owned(), lease, Some(report), now);
-        true
+        self.live.renew(id, None, now).map(|said| *said = Some(report)).is_some()
     }
 
     pub(super) fn leave(&mut self, id: &str) {
-        self.live.remove(id);
+        self.live.release(id);
     }
 
-    /// Forgets those whose leases have run out, and says who they were.
-    pub(super) fn expire(&mut self, now: Instant) -> Vec<String> {
-        let gone: Vec<String> =
-            self.live.iter().filter(|(_, holder)| holder.expires <= now).map(|(id, _)| id.clone()).collect();
-        gone.iter().for_each(|id| self.leave(id));
-        gone
+    /// Forgets the holders whose leases have run out, and names them.
+    pub(super) fn expire(&mut self, now: Instant) -> impl Iterator<Item = String> + use<> {
+        self.live.expire(now).into_iter().map(|(_, id, _)| id)
     }
 
     /// Answers when all holders are at a version, and nobody is busy on a resource if one is given.
@@ -116,8 +103,8 @@ impl Holders {
     /// How many holders are behind a version, and how many are up to date but busy.
     fn in_the_way_of(&self, waiter: &Waiter) -> (usize, usize) {
         let (mut behind, mut busy) = (0, 0);
-        for holder in self.live.values() {
-            match &holder.report {
+        for said in self.live.values() {
+            match said {
                 Some(report) if report.seen >= waiter.version => {
                     busy += usize::from(waiter.idle.as_ref().is_some_and(|idle| report.busy.contains(idle)));
                 }
@@ -129,7 +116,7 @@ impl Holders {
 
     /// When to look again, if anybody waits.
     pub(super) fn next_look(&self) -> Option<Instant> {
-        let expiries = self.live.values().map(|holder| holder.expires);
+        let expiries = self.live.next_expiry().into_iter();
         let deadlines = self.waiters.iter().filter_map(|waiter| waiter.deadline);
         (!self.waiters.is_empty()).then(|| expiries.chain(deadlines).min()).flatten()
     }

@@ -11,6 +11,7 @@ use super::entity::Entity;
 use super::holders::{HOLDERS_MAX, Holders, Report};
 use super::physical_resource::PhysicalResource;
 use super::source::SourceStatus;
+use crate::lease;
 
 mod refreshing;
 
@@ -88,7 +89,7 @@ pub(crate) struct ResolverMapActor {
 
 impl Lifecycle for ResolverMapActor {
     async fn activate(&mut self) -> Result<()> {
-        let now = Instant::now();
+        let now = lease::now();
         for (id, lease_ms) in self.leases.iter() {
             self.holders.hear(id.clone(), Duration::from_millis(*lease_ms), None, now);
         }
@@ -120,14 +121,14 @@ impl ResolverMap for ResolverMapActor {
         }
         self.leases.insert(holder.clone(), lease_ms);
         let report = Report { seen: self.chart.version, busy };
-        self.holders.hear(holder, Duration::from_millis(lease_ms), Some(report), Instant::now());
+        self.holders.hear(holder, Duration::from_millis(lease_ms), Some(report), lease::now());
         Ok(self.chart.clone())
     }
 
     async fn renew(&mut self, holder: String, report: Report) -> Result<Option<Chart>> {
         let seen = report.seen;
         // Before anybody is answered: answers of a turn that fails do not leave.
-        if !self.holders.renew(&holder, report, Instant::now()) {
+        if !self.holders.renew(&holder, report, lease::now()) {
             return Err(Error::new(
                 ErrorKind::NotFound,
                 format!("the lease of holder {holder} of resolver {} has run out: attach again", self.ctx.id()),
@@ -170,7 +171,7 @@ impl ResolverMap for ResolverMapActor {
 
     async fn drain(&mut self, resource: String, within_ms: u64) -> Result<Deferred<u64>> {
         let is_changed = self.chart.drain(&resource)?;
-        let deadline = Instant::now() + Duration::from_millis(within_ms);
+        let deadline = lease::now() + Duration::from_millis(within_ms);
         self.changed(is_changed, Some(resource), Some(deadline))
     }
 
@@ -225,7 +226,7 @@ impl ResolverMapActor {
 
     /// Forgets whose lease has run out.
     fn expire(&mut self) {
-        for gone in self.holders.expire(Instant::now()) {
+        for gone in self.holders.expire(lease::now()) {
             tracing::debug!(resolver = %self.ctx.id(), holder = gone, "the lease of a holder has run out");
             self.leases.remove(&gone);
         }
@@ -234,12 +235,12 @@ impl ResolverMapActor {
     /// Forgets whose lease has run out, and answers who need not wait any longer.
     fn look_after(&mut self) {
         self.expire();
-        self.holders.settle(Instant::now());
+        self.holders.settle(lease::now());
     }
 
     fn look_later(&self) -> Result<()> {
         if let Some(next) = self.holders.next_look() {
-            let wait = next.saturating_duration_since(Instant::now());
+            let wait = next.saturating_duration_since(lease::now());
             self.ctx.set_timer(LOOK, wait, None, Self::look)?;
         }
         Ok(())

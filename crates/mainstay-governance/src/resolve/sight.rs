@@ -8,12 +8,13 @@ use tokio::time::Instant;
 use super::chart::Chart;
 use super::entity::Entity;
 use super::resolution::{Resolution, Ticket};
+use crate::lease::HeldLease;
 
 /// What a process sees of a resolver's map, and up to when it may rely on it.
 pub(super) struct Sight {
     chart: Chart,
     moved: HashMap<Entity, u64>,
-    pub(super) valid_until: Instant,
+    pub(super) lease: HeldLease,
     calls: HashMap<String, Arc<Calls>>,
     /// Rung when the last call on a resource that is being drained has ended.
     bell: Arc<Notify>,
@@ -41,9 +42,8 @@ pub(super) enum Verdict {
 }
 
 impl Sight {
-    pub(super) fn new(chart: Chart, valid_until: Instant, bell: Arc<Notify>) -> Self {
-        let mut sight =
-            Self { chart: Chart::default(), moved: HashMap::new(), valid_until, calls: HashMap::new(), bell };
+    pub(super) fn new(chart: Chart, lease: HeldLease, bell: Arc<Notify>) -> Self {
+        let mut sight = Self { chart: Chart::default(), moved: HashMap::new(), lease, calls: HashMap::new(), bell };
         sight.apply(chart);
         sight
     }
@@ -62,9 +62,9 @@ impl Sight {
         self.chart = chart;
         let calls = &mut self.calls;
         calls.retain(|_, calls| calls.count.load(Ordering::SeqCst) > 0);
-        for (name, standing) in &self.chart.resources {
+        for (name, entry) in &self.chart.resources {
             let calls = calls.entry(name.clone()).or_insert_with(|| Arc::new(Calls::new(self.bell.clone())));
-            calls.is_draining.store(standing.is_draining, Ordering::SeqCst);
+            calls.is_draining.store(entry.is_draining, Ordering::SeqCst);
         }
         is_complete.then_some(moved)
     }
@@ -82,11 +82,12 @@ impl Sight {
 
     /// Begins a call on a resource, if what it stands on holds.
     pub(super) fn begin(&self, ticket: &Ticket, resource: &str, now: Instant) -> Verdict {
-        if now >= self.valid_until || ticket.version > self.chart.version {
+        if !self.lease.is_held(now) || ticket.version > self.chart.version {
             return Verdict::Unknown;
         }
-        let seat = usize::try_from(ticket.partition).ok().and_then(|index| self.chart.partitions.get(index));
-        let holds = seat.is_some_and(|seat| seat.resource == resource && seat.since <= ticket.version)
+        let placement = usize::try_from(ticket.partition).ok().and_then(|index| self.chart.partitions.get(index));
+        let holds = placement
+            .is_some_and(|placement| placement.resource == resource && placement.since <= ticket.version)
             && !self.has_moved_since(&ticket.entity, ticket.version);
         match self.calls.get(resource) {
             Some(calls) if holds => {

@@ -15,9 +15,7 @@ use super::map::{MapChanged, ResolverMapRef};
 use super::memory::Memory;
 use super::resolution::{Resolution, Ticket};
 use super::sight::{Pass, Sight, Verdict};
-
-/// How often a lease is renewed within its length, so that one renewal may be lost without consequence.
-const RENEWALS_PER_LEASE: u32 = 3;
+use crate::lease::{self, HeldLease};
 
 /// How often in a row the map may have changed when a lease is renewed, before the next tick goes on with it.
 const RENEWALS_IN_A_ROW_MAX: u32 = 16;
@@ -31,13 +29,13 @@ pub(super) struct View {
     sight: RwLock<Sight>,
     memory: Mutex<Memory<Entity, u32>>,
     /// One at a time renews, and those who come meanwhile find it done.
-    renewing: tokio::sync::Mutex<Standing>,
+    renewing: tokio::sync::Mutex<HolderState>,
     bell: Arc<Notify>,
 }
 
 /// Whether a view is a holder, or was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum HolderState {
     Holder,
     /// Since this moment.
     Gone(Instant),
@@ -55,7 +53,7 @@ impl View {
         let holder = format!("{:032x}", rand::random::<u128>());
         // Before attaching, so that no change goes unheard.
         let events = map.events::<MapChanged>()?;
-        let asked = Instant::now();
+        let asked = lease::now();
         let chart = map.attach(holder.clone(), millis(lease), shards, Default::default()).await?;
         let bell = Arc::new(Notify::new());
         let view = Arc::new(Self {
@@ -63,9 +61,9 @@ impl View {
             lease,
             shards,
             map,
-            sight: RwLock::new(Sight::new(chart, asked + lease, bell.clone())),
+            sight: RwLock::new(Sight::new(chart, HeldLease::begun(asked, lease), bell.clone())),
             memory: Mutex::new(Memory::new(remembered_max)),
-            renewing: tokio::sync::Mutex::new(Standing::Holder),
+            renewing: tokio::sync::Mutex::new(HolderState::Holder),
             bell,
         });
         services.spawn(keep(Arc::downgrade(&view), events, Leaving::of(&view)));
@@ -79,7 +77,7 @@ impl View {
     /// What is known of an entity without asking anybody; `None` if it is nothing, or may be old.
     pub(super) fn recall(&self, entity: &Entity) -> Option<Resolution> {
         let sight = self.sight.read();
-        if Instant::now() >= sight.valid_until {
+        if !sight.lease.is_held(lease::now()) {
             return None;
         }
         let partition = self.memory.lock().get(entity)?;
@@ -89,7 +87,7 @@ impl View {
     /// Keeps what somebody has said who was asked as of a version; `None` if it may be old by now.
     pub(super) fn remember(&self, entity: &Entity, partition: u32, asked_at: u64) -> Option<Resolution> {
         let sight = self.sight.read();
-        if Instant::now() >= sight.valid_until || sight.has_moved_since(entity, asked_at) {
+        if !sight.lease.is_held(lease::now()) || sight.has_moved_since(entity, asked_at) {
             return None;
         }
         let resolution = sight.resolution(entity, partition)?;
@@ -103,7 +101,7 @@ impl View {
 
     /// Begins a call on a resource, without waiting.
     pub(super) fn begin_now(&self, ticket: &Ticket, resource: &str) -> Verdict {
-        self.sight.read().begin(ticket, resource, Instant::now())
+        self.sight.read().begin(ticket, resource, lease::now())
     }
 
     /// Begins a call on a resource, if what it stands on holds; `None` if it does not.
@@ -125,7 +123,7 @@ impl View {
     /// Makes sure that what is seen may be relied on.
     pub(super) async fn be_valid(&self) -> Result<()> {
         consume_budget().await;
-        if Instant::now() < self.sight.read().valid_until {
+        if self.sight.read().lease.is_held(lease::now()) {
             return Ok(());
         }
         self.renew().await
@@ -133,12 +131,12 @@ impl View {
 
     /// Renews the lease, takes over what has changed and says so.
     pub(super) async fn renew(&self) -> Result<()> {
-        let standing = self.renewing.lock().await;
-        if let Standing::Gone(since) = *standing {
+        let state = self.renewing.lock().await;
+        if let HolderState::Gone(since) = *state {
             return Err(left(since));
         }
         for _ in 0..RENEWALS_IN_A_ROW_MAX {
-            let asked = Instant::now();
+            let asked = lease::now();
             let report = {
                 let sight = self.sight.read();
                 Report { seen: sight.version(), busy: sight.busy() }
@@ -148,19 +146,19 @@ impl View {
                 Ok(chart) => (chart, false),
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     // Nobody waits for this holder any more: nothing may begin before the map is known again.
-                    self.sight.write().valid_until = asked;
+                    self.sight.write().lease.end(asked);
                     let lease_ms = millis(self.lease);
                     (Some(self.map.attach(self.holder.clone(), lease_ms, self.shards, busy).await?), true)
                 }
                 Err(error) => return Err(error),
             };
             let Some(chart) = chart else {
-                self.sight.write().valid_until = asked + self.lease;
+                self.sight.write().lease.renew(asked, self.lease, lease::now());
                 return Ok(());
             };
             let mut sight = self.sight.write();
             let moved = sight.apply(chart);
-            sight.valid_until = asked + self.lease;
+            sight.lease.renew(asked, self.lease, lease::now());
             let mut memory = self.memory.lock();
             match moved {
                 Some(moved) => moved.iter().for_each(|entity| memory.remove(entity)),
@@ -175,17 +173,17 @@ impl View {
     }
 
     async fn has_left(&self) -> bool {
-        matches!(*self.renewing.lock().await, Standing::Gone(_))
+        matches!(*self.renewing.lock().await, HolderState::Gone(_))
     }
 
     /// Begins nothing any more and gives the lease back, so that nobody waits for it to run out. Who has calls under way
     /// keeps it: they may be waited for.
     pub(super) async fn leave(&self) {
-        let mut standing = self.renewing.lock().await;
-        *standing = Standing::Gone(Instant::now());
+        let mut state = self.renewing.lock().await;
+        *state = HolderState::Gone(Instant::now());
         let is_idle = {
             let mut sight = self.sight.write();
-            sight.valid_until = Instant::now();
+            sight.lease.end(lease::now());
             sight.busy().is_empty()
         };
         if is_idle && let Err(error) = self.map.detach(self.holder.clone()).await {
@@ -243,7 +241,7 @@ impl Leaving {
     fn of(view: &View) -> Self {
         Self {
             holder: view.holder.clone(),
-            pause: view.lease / RENEWALS_PER_LEASE,
+            pause: lease::renewal_pause(view.lease),
             map: view.map.clone(),
             bell: view.bell.clone(),
         }

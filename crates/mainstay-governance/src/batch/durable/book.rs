@@ -37,7 +37,7 @@ pub(super) fn dead_name(number: u64) -> String {
 
 /// Why an item was set aside, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Refusal {
+pub(super) struct ItemRefusal {
     /// What the writer said.
     pub(super) error: String,
 }

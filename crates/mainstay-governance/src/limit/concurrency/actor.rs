@@ -4,8 +4,9 @@ use mainstay::prelude::*;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::super::{LEASE, clock};
+use super::super::LEASE;
 use super::shares::{Nudge, PERMITS_MAX, Report, Share, Shares};
+use crate::lease;
 
 /// The timer by which is seen that leases have run out, that nothing is out any more, and that this process stood still.
 const LOOK: &str = "look";
@@ -24,7 +25,7 @@ pub(super) struct SharesWanted {
 #[interface]
 pub(crate) trait ConcurrencyLimiting {
     /// Makes the limit, if there is none yet.
-    async fn found(&mut self, limit: u64) -> Result<u64>;
+    async fn create_if_absent(&mut self, limit: u64) -> Result<u64>;
 
     /// Answers a process that renews its share.
     async fn renew(&mut self, holder: String, report: Report) -> Result<Share>;
@@ -52,7 +53,7 @@ pub(crate) struct ConcurrencyLimitActor {
 
 impl Lifecycle for ConcurrencyLimitActor {
     async fn activate(&mut self) -> Result<()> {
-        let now = clock::now();
+        let now = lease::now();
         let lease = self.lease();
         self.shares = self.limit.map(|limit| match *self.is_shared {
             true => Shares::after_restart(limit, lease, now),
@@ -66,13 +67,13 @@ impl Lifecycle for ConcurrencyLimitActor {
 }
 
 impl ConcurrencyLimiting for ConcurrencyLimitActor {
-    async fn found(&mut self, limit: u64) -> Result<u64> {
+    async fn create_if_absent(&mut self, limit: u64) -> Result<u64> {
         check(limit)?;
         if let Some(known) = *self.limit {
             return Ok(known);
         }
         *self.limit = Some(limit);
-        self.shares = Some(Shares::new(limit, clock::now()));
+        self.shares = Some(Shares::new(limit, lease::now()));
         Ok(limit)
     }
 
@@ -131,7 +132,7 @@ impl ConcurrencyLimitActor {
     /// The time. While shares are out a timer comes every [`LOOK_PERIOD`]: if it is late by as much, this process stood still,
     /// and whoever was to renew its share meanwhile may have as well.
     fn notice(&mut self) -> Result<Instant> {
-        let now = clock::now();
+        let now = lease::now();
         let last = self.active.replace(now);
         let stood_still = last.is_some_and(|last| now.saturating_duration_since(last) >= 2 * LOOK_PERIOD);
         if stood_still && *self.is_shared {
@@ -141,7 +142,7 @@ impl ConcurrencyLimitActor {
     }
 
     fn look_later(&mut self) -> Result<()> {
-        self.active = Some(clock::now());
+        self.active = Some(lease::now());
         self.ctx.set_timer(LOOK, LOOK_PERIOD, Some(LOOK_PERIOD), Self::look).map(drop)
     }
 

@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use super::super::line::Line;
 use super::permit::Permit;
 use super::shares::{Report, Share};
+use crate::lease::HeldLease;
 
 /// The share of a process, and who waits for permits of it.
 pub(super) struct Desk {
@@ -30,27 +31,24 @@ pub(super) struct Till {
     peak: u64,
     /// What was wanted in vain, by those who did not wait.
     missed: u64,
-    /// The end of the lease.
-    valid_until: Instant,
-    /// Which lease it is: another one after each that has run out.
-    lease: u64,
+    lease: HeldLease,
 }
 
 impl Till {
     /// Takes permits out, if the share has so many, and says under which lease.
     pub(super) fn take(&mut self, permits: u64, now: Instant) -> Option<u64> {
         let after = self.used.saturating_add(permits);
-        if now >= self.valid_until || after > self.target {
+        if !self.lease.is_held(now) || after > self.target {
             return None;
         }
         self.used = after;
         self.peak = self.peak.max(after);
-        Some(self.lease)
+        Some(self.lease.number())
     }
 
     /// How long a lease is good. One that has run out stays so.
     pub(super) fn left_of(&self, lease: u64, now: Instant) -> Duration {
-        if lease == self.lease { self.valid_until.saturating_duration_since(now) } else { Duration::ZERO }
+        self.lease.left_of(lease, now)
     }
 
     /// Takes permits back.
@@ -66,7 +64,7 @@ impl Till {
 
 impl Desk {
     pub(super) fn new(limit: u64, waiting_max: usize, lease: Duration, now: Instant) -> Self {
-        let till = Till { target: 0, used: 0, peak: 0, missed: 0, valid_until: now, lease: 0 };
+        let till = Till { target: 0, used: 0, peak: 0, missed: 0, lease: HeldLease::begun(now, Duration::ZERO) };
         Self { limit, line: Line::new(waiting_max), till, lease, number: 0, said: 0, is_recalled: false }
     }
 
@@ -90,13 +88,10 @@ impl Desk {
 
     /// Takes note of the answer to what was said at a moment.
     pub(super) fn receive(&mut self, share: Share, said: Report, asked: Instant, now: Instant) {
-        if now >= self.till.valid_until {
-            // Others may have what was out under it.
-            self.till.lease += 1;
-        }
+        // Under another number if it had run out: others may have what was out under it.
+        self.till.lease.renew(asked, Duration::from_millis(said.lease_ms), now);
         self.till.target = share.permits;
         self.is_recalled = share.permits < said.held;
-        self.till.valid_until = asked + Duration::from_millis(said.lease_ms);
         self.learn(share.limit);
     }
 

@@ -11,29 +11,27 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::coop::consume_budget;
 
-use super::super::{LEASE_MAX, LEASE_MIN, LimiterSettings, check_name, clock};
+use super::super::{LEASE_MAX, LEASE_MIN, LimiterSettings, check_name};
 use super::actor::{ConcurrencyLimitingRef, SharesWanted};
 use super::desk::{Desk, too_many};
 use super::limiters::Limiters;
 use super::permit::Permit;
+use crate::as_services::AsServices;
+use crate::lease;
 use crate::metric::LimitMetrics;
-use crate::reach::Reach;
 use crate::settings::{LIMITS, in_force};
 use crate::unserved::unserved;
-
-/// How often a lease is renewed within its length, so that one renewal may be lost without consequence.
-const RENEWALS_PER_LEASE: u32 = 3;
 
 /// A number of permits that all who open it by its name share. Cheap to clone and to open: those of one name on one node are
 /// one. See the [module](crate::limit) for what holds.
 #[derive(Clone)]
 pub struct ConcurrencyLimiter {
-    shared: Arc<Shared>,
+    shared: Arc<LimiterCore>,
     settings: LimiterSettings,
     _use: Arc<Use>,
 }
 
-pub(super) struct Shared {
+pub(super) struct LimiterCore {
     name: String,
     holder: String,
     pub(super) services: Services,
@@ -48,10 +46,10 @@ pub(super) struct Shared {
 }
 
 /// A limiter and its clones. The keeper ends after the last of them, when no permit is out.
-struct Use(Arc<Shared>);
+struct Use(Arc<LimiterCore>);
 
 impl Use {
-    fn of(shared: &Arc<Shared>) -> Arc<Self> {
+    fn of(shared: &Arc<LimiterCore>) -> Arc<Self> {
         shared.uses.fetch_add(1, Ordering::SeqCst);
         Arc::new(Self(shared.clone()))
     }
@@ -77,7 +75,7 @@ impl ConcurrencyLimiter {
     /// # Errors
     /// `Invalid` for a name or limit that cannot be; `NotFound` if the node does not serve limits
     /// ([`serve`](crate::limit::serve)); those of a call.
-    pub async fn open(node: &impl Reach, name: &str, limit: u64) -> Result<Self> {
+    pub async fn open(node: &impl AsServices, name: &str, limit: u64) -> Result<Self> {
         Self::open_with(node, name, limit, LimiterSettings::default()).await
     }
 
@@ -85,7 +83,7 @@ impl ConcurrencyLimiter {
     ///
     /// # Errors
     /// As there.
-    pub async fn open_with(node: &impl Reach, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
+    pub async fn open_with(node: &impl AsServices, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
         let settings = in_force(node.services(), LIMITS, name, settings)?;
         let served = node.services().actor(name);
@@ -98,15 +96,15 @@ impl ConcurrencyLimiter {
             )));
         }
         let events = actor.events::<SharesWanted>()?;
-        let limit = actor.found(limit).await?;
+        let limit = actor.create_if_absent(limit).await?;
         let limiters = node.services().provided::<Limiters>().ok();
         let make = || {
-            Arc::new(Shared {
+            Arc::new(LimiterCore {
                 name: name.to_owned(),
                 holder: format!("{:032x}", rand::random::<u128>()),
                 services: node.services().clone(),
                 actor: actor.clone(),
-                desk: Mutex::new(Desk::new(limit, waiting_max, lease, clock::now())),
+                desk: Mutex::new(Desk::new(limit, waiting_max, lease, lease::now())),
                 bell: Notify::new(),
                 uses: AtomicUsize::new(0),
                 limiters: limiters.as_ref().map_or_else(Weak::new, Arc::downgrade),
@@ -159,7 +157,7 @@ impl ConcurrencyLimiter {
                 return Err(too_many(permits, desk.limit));
             }
             if desk.line.is_empty()
-                && let Some(lease) = desk.till.take(permits, clock::now())
+                && let Some(lease) = desk.till.take(permits, lease::now())
             {
                 return Ok(Permit::new(self.shared.clone(), permits, lease));
             }
@@ -174,7 +172,7 @@ impl ConcurrencyLimiter {
     /// has not, some are fetched for the next time.
     pub fn try_acquire(&self, permits: u64) -> Option<Permit> {
         let mut desk = self.shared.desk.lock();
-        let lease = if desk.line.is_empty() { desk.till.take(permits, clock::now()) } else { None };
+        let lease = if desk.line.is_empty() { desk.till.take(permits, lease::now()) } else { None };
         if lease.is_none() {
             let wanted = permits.min(desk.limit);
             desk.till.miss(wanted);
@@ -201,10 +199,10 @@ impl ConcurrencyLimiter {
     }
 }
 
-impl Shared {
+impl LimiterCore {
     /// How long a lease of this process is good.
     pub(super) fn left_of(&self, lease: u64) -> Duration {
-        self.desk.lock().till.left_of(lease, clock::now())
+        self.desk.lock().till.left_of(lease, lease::now())
     }
 
     /// True if no limiter uses it, and nothing of it is out or wanted.
@@ -227,7 +225,7 @@ impl Shared {
 
     /// Serves who waits, as far as the share goes.
     fn serve(shared: &Arc<Self>) {
-        let now = clock::now();
+        let now = lease::now();
         let undelivered = {
             let mut desk = shared.desk.lock();
             let Desk { line, till, .. } = &mut *desk;
@@ -239,7 +237,7 @@ impl Shared {
 }
 
 /// Keeps the share of a process, and what others want of it, up to date.
-async fn keep(shared: Arc<Shared>, mut events: Events<SharesWanted>) {
+async fn keep(shared: Arc<LimiterCore>, mut events: Events<SharesWanted>) {
     loop {
         // Whoever opens one by its name now finds it, or has found it before.
         let is_done = match shared.limiters.upgrade() {
@@ -258,8 +256,8 @@ async fn keep(shared: Arc<Shared>, mut events: Events<SharesWanted>) {
                 ControlFlow::Continue(_) => {}
             }
         }
-        let lease = shared.desk.lock().lease;
-        let renewal = tokio::time::sleep(lease / RENEWALS_PER_LEASE);
+        let length = shared.desk.lock().lease;
+        let renewal = tokio::time::sleep(lease::renewal_pause(length));
         tokio::select! {
             () = shared.bell.notified() => {}
             () = renewal => {}
@@ -290,15 +288,15 @@ enum Heard {
     No,
 }
 
-async fn renew(shared: &Arc<Shared>) -> ControlFlow<(), Heard> {
-    let asked = clock::now();
+async fn renew(shared: &Arc<LimiterCore>) -> ControlFlow<(), Heard> {
+    let asked = lease::now();
     let report = shared.desk.lock().report();
     // What comes later than this is of no use.
     let asking = shared.actor.with_timeout(report.lease());
     match asking.renew(shared.holder.clone(), report).await {
         Ok(share) => {
-            shared.desk.lock().receive(share, report, asked, clock::now());
-            Shared::serve(shared);
+            shared.desk.lock().receive(share, report, asked, lease::now());
+            LimiterCore::serve(shared);
             ControlFlow::Continue(Heard::Yes)
         }
         Err(error) if error.kind() == ErrorKind::Fatal => {

@@ -1,11 +1,12 @@
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use mainstay::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::super::{LEASE, LEASE_MAX, LEASE_MIN, LIMIT_HOLDERS_MAX, margin};
+use super::super::{LEASE, LEASE_MAX, LEASE_MIN, LIMIT_HOLDERS_MAX};
+use crate::lease::{GrantedLease, LeaseTable};
 
 /// The largest limit.
 pub const PERMITS_MAX: u64 = 1 << 40;
@@ -38,11 +39,6 @@ impl Report {
     pub(super) fn lease(&self) -> Duration {
         Duration::from_millis(self.lease_ms).clamp(LEASE_MIN, LEASE_MAX)
     }
-
-    /// How long it is taken as good here.
-    fn counted(&self) -> Duration {
-        self.lease() + margin(self.lease())
-    }
 }
 
 /// What a process is told.
@@ -67,11 +63,11 @@ pub(super) enum Nudge {
 /// Who may have how many permits out. The shares together are never more than the limit, unless that was lowered.
 pub(super) struct Shares {
     limit: u64,
-    holders: BTreeMap<String, Holder>,
+    holders: LeaseTable<String, Holder>,
     /// Those who wait for more, in the order in which they asked.
     queue: VecDeque<String>,
-    /// What may be with processes of before a restart that have not been heard of, and up to when.
-    unknown: (u64, Instant),
+    /// What may be with processes of before a restart that have not been heard of.
+    unknown: GrantedLease<u64>,
 }
 
 #[derive(Default)]
@@ -79,30 +75,25 @@ struct Holder {
     /// What it may have out at most.
     granted: u64,
     report: Report,
-    expires: Option<Instant>,
 }
 
 impl Shares {
     /// Nothing is out.
     pub(super) fn new(limit: u64, now: Instant) -> Self {
-        Self { limit, holders: BTreeMap::new(), queue: VecDeque::new(), unknown: (0, now) }
+        let unknown = GrantedLease::new(0, Duration::ZERO, now);
+        Self { limit, holders: LeaseTable::default(), queue: VecDeque::new(), unknown }
     }
 
     /// It is not known what is out: everything may be, until leases of this length have run out.
     pub(super) fn after_restart(limit: u64, lease: Duration, now: Instant) -> Self {
-        Self { unknown: (limit, now + lease + margin(lease)), ..Self::new(limit, now) }
+        Self { unknown: GrantedLease::new(limit, lease, now), ..Self::new(limit, now) }
     }
 
-    /// Nothing was heard for so long that it is whoever counts here that stood still. Nobody is taken for dead before there was
-    /// time to hear of it.
+    /// Nothing was heard for so long that it is this process that stood still. No holder is taken for dead before it has had the
+    /// time to be heard.
     pub(super) fn stood_still(&mut self, now: Instant) {
-        for holder in self.holders.values_mut() {
-            let until = now + holder.report.counted();
-            holder.expires = holder.expires.map(|expires| expires.max(until));
-        }
-        if self.unknown.0 > 0 {
-            self.unknown.1 = self.unknown.1.max(now + LEASE + margin(LEASE));
-        }
+        self.holders.extend(now);
+        self.unknown.extend(now);
     }
 
     pub(super) fn set_limit(&mut self, limit: u64) {
@@ -112,23 +103,23 @@ impl Shares {
     /// Takes note of what a process says, and answers it.
     pub(super) fn renew(&mut self, id: &str, report: Report, now: Instant) -> Result<(Share, Nudge)> {
         self.expire(now);
-        if !self.holders.contains_key(id) {
+        if self.holders.get(id).is_none() {
             if self.holders.len() >= LIMIT_HOLDERS_MAX {
                 return Err(Error::new(
                     ErrorKind::Overloaded,
                     format!("{LIMIT_HOLDERS_MAX} processes share this limit (LIMIT_HOLDERS_MAX): share a limiter"),
                 ));
             }
-            self.adopt(id, report);
+            self.adopt(id, report, now);
         }
-        let holder = self.holders.entry(id.to_owned()).or_default();
-        if report.number <= holder.report.number {
+        if let Some(known) = self.holders.get(id).filter(|known| report.number <= known.report.number) {
             // Overtaken by a later one.
-            return Ok((Share { permits: holder.granted, limit: self.limit }, Nudge::Nobody));
+            return Ok((Share { permits: known.granted, limit: self.limit }, Nudge::Nobody));
         }
-        holder.expires = Some(now + report.counted());
-        holder.granted = holder.granted.min(report.held).max(report.used);
-        holder.report = report;
+        if let Some(holder) = self.holders.renew(id, Some(report.lease()), now) {
+            holder.granted = holder.granted.min(report.held).max(report.used);
+            holder.report = report;
+        }
         let was_waiting = self.queue.iter().any(|waiting| waiting == id);
         let permits = self.settle(id, report);
         let is_waiting = self.queue.iter().any(|waiting| waiting == id);
@@ -139,7 +130,7 @@ impl Shares {
 
     /// Forgets a process whose permits are all back.
     pub(super) fn leave(&mut self, id: &str) -> Nudge {
-        self.holders.remove(id);
+        self.holders.release(id);
         self.queue.retain(|waiting| waiting != id);
         self.nudge()
     }
@@ -147,7 +138,7 @@ impl Shares {
     /// True if nothing is out.
     pub(super) fn is_all_in(&mut self, now: Instant) -> bool {
         self.expire(now);
-        self.unknown.0 == 0 && self.holders.values().all(|holder| holder.granted == 0)
+        self.unknown.of == 0 && self.holders.values().all(|holder| holder.granted == 0)
     }
 
     /// Lets time pass, and says whom that concerns.
@@ -158,10 +149,11 @@ impl Shares {
 
     /// A process that is not known: one of before a restart keeps what it holds; one whose lease has run out, only what it
     /// cannot give back.
-    fn adopt(&mut self, id: &str, report: Report) {
-        let granted = if report.held <= self.unknown.0 { report.held } else { report.used };
-        self.unknown.0 = self.unknown.0.saturating_sub(granted);
-        self.holders.insert(id.to_owned(), Holder { granted, ..Holder::default() });
+    fn adopt(&mut self, id: &str, report: Report, now: Instant) {
+        let unknown = &mut self.unknown.of;
+        let granted = if report.held <= *unknown { report.held } else { report.used };
+        *unknown = unknown.saturating_sub(granted);
+        self.holders.grant(id.to_owned(), Holder { granted, ..Holder::default() }, report.lease(), now);
     }
 
     /// The share of a process after a report.
@@ -235,7 +227,7 @@ impl Shares {
     }
 
     fn given(&self) -> u64 {
-        self.holders.values().fold(self.unknown.0, |sum, holder| sum.saturating_add(holder.granted))
+        self.holders.values().fold(self.unknown.of, |sum, holder| sum.saturating_add(holder.granted))
     }
 
     fn free(&self) -> u64 {
@@ -250,12 +242,12 @@ impl Shares {
     }
 
     fn expire(&mut self, now: Instant) {
-        if self.unknown.1 <= now {
-            self.unknown.0 = 0;
+        if self.unknown.is_over(now) {
+            self.unknown.of = 0;
         }
-        self.holders.retain(|_, holder| holder.expires.is_none_or(|expires| now < expires));
-        let holders = &self.holders;
-        self.queue.retain(|waiting| holders.contains_key(waiting));
+        for (_, gone, _) in self.holders.expire(now) {
+            self.queue.retain(|waiting| *waiting != gone);
+        }
     }
 }
 

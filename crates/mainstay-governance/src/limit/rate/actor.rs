@@ -1,9 +1,9 @@
 use mainstay::prelude::*;
-use tokio::time::Instant;
 
 use super::super::{LEASE, MARGIN};
 use super::bucket::{Bucket, Request, Share};
 use super::rate_limit::RateLimit;
+use crate::lease;
 
 /// The timer by which is seen that nothing is out any more.
 const SETTLE: &str = "settle";
@@ -12,7 +12,7 @@ const SETTLE: &str = "settle";
 #[interface]
 pub(crate) trait RateLimiting {
     /// Makes the limit, if there is none yet.
-    async fn found(&mut self, limit: RateLimit) -> Result<RateLimit>;
+    async fn create_if_absent(&mut self, limit: RateLimit) -> Result<RateLimit>;
 
     /// Answers a process that wants permits.
     async fn ask(&mut self, holder: String, request: Request) -> Result<Share>;
@@ -33,7 +33,7 @@ pub(crate) struct RateLimitActor {
 
 impl Lifecycle for RateLimitActor {
     async fn activate(&mut self) -> Result<()> {
-        let now = Instant::now();
+        let now = lease::now();
         self.bucket = self.limit.map(|limit| match *self.is_shared {
             true => Bucket::after_restart(limit, first_id(), now),
             // What there was in it is not known, but nothing of it is out.
@@ -52,18 +52,18 @@ fn first_id() -> u64 {
 }
 
 impl RateLimiting for RateLimitActor {
-    async fn found(&mut self, limit: RateLimit) -> Result<RateLimit> {
+    async fn create_if_absent(&mut self, limit: RateLimit) -> Result<RateLimit> {
         limit.check()?;
         if let Some(known) = *self.limit {
             return Ok(known);
         }
         *self.limit = Some(limit);
-        self.bucket = Some(Bucket::full(limit, Instant::now()));
+        self.bucket = Some(Bucket::full(limit, lease::now()));
         Ok(limit)
     }
 
     async fn ask(&mut self, holder: String, request: Request) -> Result<Share> {
-        let share = self.bucket()?.ask(&holder, request, Instant::now());
+        let share = self.bucket()?.ask(&holder, request, lease::now());
         if share.permits > 0 && !*self.is_shared {
             // The share leaves when this is durable.
             *self.is_shared = true;
@@ -74,7 +74,7 @@ impl RateLimiting for RateLimitActor {
 
     async fn set_limit(&mut self, limit: RateLimit) -> Result<()> {
         limit.check()?;
-        self.bucket()?.set_limit(limit, Instant::now());
+        self.bucket()?.set_limit(limit, lease::now());
         *self.limit = Some(limit);
         Ok(())
     }
@@ -90,7 +90,7 @@ impl RateLimitActor {
 
     /// Notes that nothing is out, so that nobody has to wait for it after a restart.
     async fn settle(&mut self) -> Result<()> {
-        if self.bucket()?.is_all_in(Instant::now()) {
+        if self.bucket()?.is_all_in(lease::now()) {
             *self.is_shared = false;
             self.ctx.cancel_timer(SETTLE);
         }

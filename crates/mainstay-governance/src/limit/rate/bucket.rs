@@ -4,8 +4,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::super::{LEASE, LIMIT_HOLDERS_MAX, MARGIN};
+use super::super::{LEASE, LIMIT_HOLDERS_MAX};
 use super::rate_limit::RateLimit;
+use crate::lease::LeaseTable;
 
 /// How soon a process asks again at the earliest.
 const RETRY_MIN: Duration = Duration::from_millis(1);
@@ -46,7 +47,7 @@ pub(super) struct Bucket {
     /// What is in it, in units of which a permit is as many as `per` has nanoseconds; each nanosecond brings `permits`.
     level: u128,
     filled: Instant,
-    shares: BTreeMap<u64, Out>,
+    shares: LeaseTable<u64, Out>,
     /// The permits in `shares`.
     out: u64,
     queue: VecDeque<Want>,
@@ -58,7 +59,6 @@ pub(super) struct Bucket {
 struct Out {
     holder: String,
     permits: u64,
-    expires: Instant,
 }
 
 struct Want {
@@ -75,7 +75,7 @@ impl Bucket {
             limit,
             level: 0,
             filled: now,
-            shares: BTreeMap::new(),
+            shares: LeaseTable::default(),
             out: 0,
             queue: VecDeque::new(),
             seen: BTreeMap::new(),
@@ -147,7 +147,7 @@ impl Bucket {
     /// True if nothing is out.
     pub(super) fn is_all_in(&mut self, now: Instant) -> bool {
         self.fill(now);
-        self.shares.is_empty()
+        self.shares.len() == 0
     }
 
     fn share(&self, permits: u64, retry: Duration) -> Share {
@@ -157,7 +157,7 @@ impl Bucket {
     fn give(&mut self, holder: String, permits: u64, now: Instant) -> u64 {
         self.next_id += 1;
         self.out += permits;
-        self.shares.insert(self.next_id, Out { holder, permits, expires: now + LEASE + MARGIN });
+        self.shares.grant(self.next_id, Out { holder, permits }, LEASE, now);
         self.next_id
     }
 
@@ -166,7 +166,7 @@ impl Bucket {
         if self.shares.get(&id).is_none_or(|out| out.holder != holder) {
             return;
         }
-        if let Some(out) = self.shares.remove(&id) {
+        if let Some(out) = self.shares.release(&id) {
             self.out -= out.permits;
             self.level += self.units(left.min(out.permits));
         }
@@ -174,18 +174,11 @@ impl Bucket {
 
     /// Lets time pass: shares run out when they do, and tokens come as far as there is room.
     fn fill(&mut self, now: Instant) {
-        loop {
-            let first = self.shares.iter().min_by_key(|(_, out)| out.expires).map(|(id, out)| (*id, out.expires));
-            match first.filter(|(_, expires)| *expires <= now) {
-                Some((id, expires)) => {
-                    self.fill_to(expires);
-                    if let Some(out) = self.shares.remove(&id) {
-                        self.out -= out.permits;
-                    }
-                }
-                None => return self.fill_to(now),
-            }
+        for (expired, _, out) in self.shares.expire(now) {
+            self.fill_to(expired);
+            self.out -= out.permits;
         }
+        self.fill_to(now);
     }
 
     fn fill_to(&mut self, now: Instant) {

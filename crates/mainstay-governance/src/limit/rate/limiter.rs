@@ -7,7 +7,6 @@ use mainstay::service::Services;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::coop::consume_budget;
-use tokio::time::Instant;
 
 use super::super::concurrency::Limiters;
 use super::super::{LEASE, LimiterSettings, check_name};
@@ -15,8 +14,9 @@ use super::actor::RateLimitingRef;
 use super::bucket::Request;
 use super::pool::{Plan, Pool, too_many};
 use super::rate_limit::RateLimit;
+use crate::as_services::AsServices;
+use crate::lease;
 use crate::metric::LimitMetrics;
-use crate::reach::Reach;
 use crate::settings::{LIMITS, in_force};
 use crate::unserved::unserved;
 
@@ -56,7 +56,7 @@ impl RateLimiter {
     /// # Errors
     /// `Invalid` for a name or limit that cannot be; `NotFound` if the node does not serve limits
     /// ([`serve`](crate::limit::serve)); those of a call.
-    pub async fn open(node: &impl Reach, name: &str, limit: RateLimit) -> Result<Self> {
+    pub async fn open(node: &impl AsServices, name: &str, limit: RateLimit) -> Result<Self> {
         Self::open_with(node, name, limit, LimiterSettings::default()).await
     }
 
@@ -64,15 +64,20 @@ impl RateLimiter {
     ///
     /// # Errors
     /// As there.
-    pub async fn open_with(node: &impl Reach, name: &str, limit: RateLimit, settings: LimiterSettings) -> Result<Self> {
+    pub async fn open_with(
+        node: &impl AsServices,
+        name: &str,
+        limit: RateLimit,
+        settings: LimiterSettings,
+    ) -> Result<Self> {
         check_name(name)?;
         let settings = in_force(node.services(), LIMITS, name, settings)?;
         let served = node.services().actor(name);
         let actor: RateLimitingRef =
             served.map_err(unserved(format_args!("rate limit `{name}`"), "limit", "limit::serve(builder)"))?;
-        let limit = actor.found(limit).await?;
+        let limit = actor.create_if_absent(limit).await?;
         let labels = node.services().provided::<Limiters>().ok();
-        let pool = Pool::new(limit, settings.waiting_max, Instant::now());
+        let pool = Pool::new(limit, settings.waiting_max, lease::now());
         let holder = format!("{:032x}", rand::random::<u128>());
         let shared = Arc::new(Shared {
             name: name.to_owned(),
@@ -112,7 +117,7 @@ impl RateLimiter {
     }
 
     async fn acquire_uncounted(&self, permits: u64, time: Duration) -> Result<()> {
-        let now = Instant::now();
+        let now = lease::now();
         let place = {
             let mut pool = self.shared.pool.lock();
             if permits > pool.limit.burst {
@@ -135,7 +140,7 @@ impl RateLimiter {
     /// for the next time.
     pub fn try_acquire(&self, permits: u64) -> bool {
         let mut pool = self.shared.pool.lock();
-        let is_taken = pool.try_take(permits, Instant::now());
+        let is_taken = pool.try_take(permits, lease::now());
         if !is_taken {
             let wanted = permits.min(pool.limit.burst);
             pool.miss(wanted);
@@ -178,7 +183,7 @@ impl Drop for Shared {
 async fn keep(shared: Weak<Shared>, bell: Arc<Notify>) {
     loop {
         let Some(held) = shared.upgrade() else { return };
-        let plan = held.pool.lock().plan(Instant::now());
+        let plan = held.pool.lock().plan(lease::now());
         match plan {
             Plan::Ask(request) => {
                 if ask(&held, request).await.is_break() {
@@ -189,7 +194,7 @@ async fn keep(shared: Weak<Shared>, bell: Arc<Notify>) {
                 drop(held);
                 tokio::select! {
                     () = bell.notified() => {}
-                    () = tokio::time::sleep_until(until) => {}
+                    () = tokio::time::sleep(until.saturating_duration_since(lease::now())) => {}
                 }
             }
         }
@@ -197,9 +202,9 @@ async fn keep(shared: Weak<Shared>, bell: Arc<Notify>) {
 }
 
 async fn ask(shared: &Shared, request: Request) -> std::ops::ControlFlow<()> {
-    let asked = Instant::now();
+    let asked = lease::now();
     let answer = shared.asking.ask(shared.holder.clone(), request.clone()).await;
-    let now = Instant::now();
+    let now = lease::now();
     let mut pool = shared.pool.lock();
     match answer {
         Ok(share) => pool.receive(share, asked, now),

@@ -11,13 +11,13 @@ use super::difference::Difference;
 use super::failure::{io_failure, is_latched, is_stale, redb_failure, wrong_counts};
 use super::instance::{Checkpoint, STATE, WRITER_WAIT_MAX, next_generation};
 use super::overlay::Overlay;
-use super::{Shared, folder_of};
+use super::{DiskStoreCore, folder_of};
 
 /// How often a checkpoint is tried that fails by no fault of its own. Two do where readers' failures are kept from redb;
 /// where panics abort, each read of a damaged block costs one.
 const ATTEMPTS_MAX: usize = 8;
 
-impl Shared {
+impl DiskStoreCore {
     /// Writes what was applied so far to the file.
     pub(super) fn checkpoint(&self) -> Result<Mark> {
         let _writer = self.place.writer.lock();
@@ -134,10 +134,8 @@ fn write_overlay(transaction: &WriteTransaction, overlay: &Overlay) -> Result<()
     let before = Checkpoint::load(transaction)?;
     let mut difference = Difference::default();
     let mut table = transaction.open_table(STATE)?;
-    for (start, end) in &overlay.erased {
-        erase(&mut table, start, end.as_deref(), &mut difference)?;
-    }
-    for (key, value) in &overlay.entries {
+    overlay.erased.try_each(|start, end| erase(&mut table, start, end.as_deref(), &mut difference))?;
+    overlay.entries.try_each(|key, value| {
         let replaced = match value {
             Some(value) => table.insert(&**key, value.as_slice())?.map(|replaced| replaced.value().len()),
             None => table.remove(&**key)?.map(|replaced| replaced.value().len()),
@@ -148,7 +146,8 @@ fn write_overlay(transaction: &WriteTransaction, overlay: &Overlay) -> Result<()
         if let Some(value) = value {
             difference.add(key.len(), value.as_slice().len());
         }
-    }
+        Ok::<_, redb::Error>(())
+    })?;
     drop(table);
     let counts = difference.apply_to(before.counts).ok_or_else(wrong_counts)?;
     Checkpoint { generation: next_generation(before.generation), mark: overlay.mark.clone(), counts }.store(transaction)

@@ -3,6 +3,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use crate::lease::margin;
 use crate::limit::MARGIN;
 
 fn report(number: u64, held: u64, used: u64, want: u64) -> Report {

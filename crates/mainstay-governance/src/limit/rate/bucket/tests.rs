@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::limit::MARGIN;
 
 const LIMIT: RateLimit = RateLimit { permits: 100, per: Duration::from_secs(1), burst: 20 };
 
