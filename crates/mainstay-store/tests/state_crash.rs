@@ -11,7 +11,7 @@ use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 use mainstay_store::disk::{Disk as _, OpenMode};
 use mainstay_store::state::conformance::OwnedWrite;
 use mainstay_store::state::{
-    DiskStore, DiskStoreOptions, KeyRange, Mark, Order, StateSnapshot, StateStore as _, Write, WriteBatch,
+    DiskStore, DiskStoreOptions, KeyRange, Mark, MemoryStore, Order, StateSnapshot, StateStore as _, Write, WriteBatch,
 };
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
@@ -91,11 +91,22 @@ fn put(store: &DiskStore, index: u64, keys: std::ops::Range<u32>, len: usize) {
     store.apply(mark(index), &mut batch.iter()).unwrap();
 }
 
+/// The export of a state at a mark.
+fn chunks_of(state: &Entries, index: u64) -> Vec<Bytes> {
+    let source = MemoryStore::new();
+    let mut batch = WriteBatch::new();
+    for (key, value) in state {
+        batch.put(key, value);
+    }
+    source.apply(mark(index), &mut batch.iter()).unwrap();
+    source.snapshot().unwrap().export().unwrap().map(Result::unwrap).collect()
+}
+
 /// Applies, checkpoints, imports, crashes at any operation of the disk and reopens, over and over.
 fn crash_run(seed: u64) {
     let mut random = StdRng::seed_from_u64(seed);
     let disk = if seed % 2 == 1 { SimDisk::with_large_sectors(seed) } else { SimDisk::new(seed) };
-    // Every state that there ever was, by the index of its mark: an import may bring an old one back.
+    // Every state that there ever was, by the index of its mark: an import may bring an old one back, at a later one.
     let mut history: BTreeMap<u64, Entries> = BTreeMap::from([(0, Entries::new())]);
     // What may be there after a crash: the last checkpoint that returned, or one that was under way.
     let mut certain = 0;
@@ -124,7 +135,7 @@ fn crash_run(seed: u64) {
         under_way.clear();
         let mut current = history[&at].clone();
         disk.power_off_after(random.random_range(1..400));
-        let mut exported: Option<(u64, Vec<Bytes>)> = None;
+        let mut exported: Option<u64> = None;
         for _step in 0..random.random_range(1..25) {
             match random.random_range(0..10) {
                 0..6 => {
@@ -151,25 +162,29 @@ fn crash_run(seed: u64) {
                     }
                     assert_eq!(store.checkpointed().index, certain, "seed {seed}");
                 }
-                _ => match &exported {
+                _ => match exported {
                     None => {
                         let snapshot = store.snapshot().unwrap();
                         let chunks = snapshot.export().and_then(Iterator::collect::<Result<Vec<Bytes>>>);
-                        exported = chunks.ok().map(|chunks| (snapshot.mark().index, chunks));
+                        exported = chunks.ok().map(|_| snapshot.mark().index);
                     }
-                    Some((index, chunks)) => {
+                    Some(index) => {
+                        // The state of that time, at a later mark: a store goes back in no other way.
+                        let (state, at) = (history[&index].clone(), next);
+                        next += 1;
                         let imported = store.import().and_then(|mut import| {
-                            chunks.iter().try_for_each(|chunk| import.push(chunk))?;
-                            under_way.push(*index);
+                            chunks_of(&state, at).iter().try_for_each(|chunk| import.push(chunk))?;
+                            under_way.push(at);
                             import.finish()
                         });
                         if imported.is_ok() {
-                            certain = *index;
+                            certain = at;
                             under_way.clear();
                         }
-                        if store.mark().index == *index {
-                            current = history[index].clone();
+                        if store.mark().index == at {
+                            current = state.clone();
                         }
+                        history.insert(at, state);
                     }
                 },
             }
@@ -562,18 +577,18 @@ fn a_name_that_is_not_durable_is_told_and_made_so_later() {
     let disk = SimDisk::new(3);
     let store = open(&disk).unwrap();
     put(&store, 5, 0..10, 10);
-    store.checkpoint().unwrap();
-    let chunks: Vec<Bytes> = store.snapshot().unwrap().export().unwrap().map(Result::unwrap).collect();
+    let state = entries(&*store.snapshot().unwrap()).unwrap();
     put(&store, 6, 0..20, 20);
     store.checkpoint().unwrap();
+    let chunks = chunks_of(&state, 7);
     let mut import = store.import().unwrap();
     chunks.iter().for_each(|chunk| import.push(chunk).unwrap());
     disk.inject(Fault::on(DiskOp::SyncDir));
     assert_eq!(import.finish().unwrap_err().kind(), ErrorKind::OutcomeUnknown);
-    assert_eq!((store.mark(), store.checkpointed()), (mark(5), mark(6)));
-    put(&store, 7, 0..3, 3);
+    assert_eq!((store.mark(), store.checkpointed()), (mark(7), mark(6)));
+    put(&store, 8, 0..3, 3);
     let all = entries(&*store.snapshot().unwrap()).unwrap();
-    assert_eq!(store.checkpoint().unwrap(), mark(7));
+    assert_eq!(store.checkpoint().unwrap(), mark(8));
     drop(store);
     disk.crash();
     assert_holds(&open(&disk).unwrap(), &all);

@@ -107,7 +107,6 @@ struct Kept {
 const KEPT: &[Kept] = &[
     Kept { name: "openraft", by: &["mainstay-replica"], reason: "consensus can be replaced in one room" },
     Kept { name: "redb", by: &["mainstay-store", "mainstay-bench"], reason: "the disk store hides its engine" },
-    Kept { name: "imbl", by: &["mainstay-store"], reason: "the overlay of the disk store hides its map" },
     Kept { name: "hyper", by: &["mainstay-node"], reason: "only the composition root serves HTTP" },
     Kept {
         name: "metrics-exporter-prometheus",

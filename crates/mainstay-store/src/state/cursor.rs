@@ -4,10 +4,9 @@ use std::collections::VecDeque;
 use std::ops::Bound;
 
 use bytes::Bytes;
-use imbl::OrdMap;
 use mainstay_core::Result;
 
-use super::{Key, KeyRange, Order};
+use super::{KeyRange, Order};
 
 /// How many entries the first batch of a scan has: many scans want only a few.
 const BATCH_ENTRIES_FIRST: usize = 8;
@@ -31,23 +30,6 @@ pub(crate) trait Source {
         entries_max: usize,
         batch: &mut VecDeque<(Bytes, Self::Value)>,
     ) -> Result<()>;
-}
-
-impl<V: Clone> Source for OrdMap<Key, V> {
-    type Value = V;
-
-    fn fill(&self, range: &KeyRange, order: Order, entries_max: usize, batch: &mut VecDeque<(Bytes, V)>) -> Result<()> {
-        let mut entries = self.range::<_, [u8]>(range.as_bounds());
-        for _ in 0..entries_max {
-            let entry = match order {
-                Order::Ascending => entries.next(),
-                Order::Descending => entries.next_back(),
-            };
-            let Some((key, value)) = entry else { break };
-            batch.push_back((Bytes::copy_from_slice(key), value.clone()));
-        }
-        Ok(())
-    }
 }
 
 /// A position in a [`Source`] that moves in one direction.
@@ -108,7 +90,7 @@ impl<S: Source> Cursor<S> {
 
     fn refill(&mut self) -> Result<()> {
         if let Err(error) = self.source.fill(&self.rest, self.order, self.entries_next, &mut self.batch) {
-            // Whoever goes on all the same would meet the same entries again.
+            // A caller that goes on all the same would meet the same entries again.
             self.batch.clear();
             self.exhausted = true;
             return Err(error);

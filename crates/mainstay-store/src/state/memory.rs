@@ -1,4 +1,3 @@
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,8 +13,7 @@ use super::prepared::{Layer, Prepared};
 use super::tree::Tree;
 use super::value::Value;
 use super::{
-    Counts, Export, Import, Key, KeyRange, Mark, Order, RANGE_KEYS_AT_ONCE, Scan, StateSnapshot, StateStore,
-    WRITE_OVERHEAD_BYTES, Write,
+    Counts, Export, Import, Key, KeyRange, Mark, Order, Scan, StateSnapshot, StateStore, WRITE_OVERHEAD_BYTES, Write,
 };
 
 /// A state store in memory: for volatile partitions, and for tests.
@@ -98,7 +96,7 @@ impl Shared {
 /// The state at one mark. A clone is a snapshot.
 #[derive(Debug, Clone, Default)]
 struct State {
-    map: Tree,
+    map: Tree<Value>,
     counts: Counts,
     /// What the objects among the values count for.
     object_bytes: u64,
@@ -310,17 +308,11 @@ impl Layer for Change<'_> {
         if range.is_empty() {
             return;
         }
-        loop {
-            let mut keys: Vec<Key> = Vec::new();
-            self.state.map.visit(range.as_bounds(), Order::Ascending, |key, _| {
-                keys.push(key.clone());
-                if keys.len() < RANGE_KEYS_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            });
-            if keys.is_empty() {
-                return;
-            }
-            keys.iter().for_each(|key| self.remove(key));
-        }
+        let State { map, counts, object_bytes, .. } = &mut *self.state;
+        map.remove_range(range.as_bounds(), |key, value| {
+            counts.discount_entry(key, &value, object_bytes);
+            self.replaced.push(value);
+        });
     }
 }
 
@@ -341,7 +333,7 @@ impl State {
         self.object_bytes += value.object_bytes();
         let before = self.map.insert(key, value);
         match &before {
-            Some(before) => self.discount(before),
+            Some(before) => self.counts.discount(before, &mut self.object_bytes),
             None => {
                 self.counts.entries += 1;
                 self.counts.bytes += key_bytes;
@@ -352,17 +344,33 @@ impl State {
 
     fn remove(&mut self, key: &[u8]) -> Option<Value> {
         let before = self.map.remove(key)?;
-        self.counts.entries -= 1;
-        self.counts.bytes -= key.len() as u64;
-        self.discount(&before);
+        self.counts.discount_entry(key, &before, &mut self.object_bytes);
         Some(before)
     }
+}
 
-    #[inline]
-    fn discount(&mut self, before: &Value) {
-        self.counts.bytes -= before.len();
-        self.object_bytes -= before.object_bytes();
+impl Counts {
+    /// Takes off an entry that is not there any more.
+    fn discount_entry(&mut self, key: &[u8], value: &Value, object_bytes: &mut u64) {
+        take_off(&mut self.entries, 1);
+        take_off(&mut self.bytes, key.len() as u64);
+        self.discount(value, object_bytes);
     }
+
+    /// Takes off a value that is not there any more.
+    #[inline]
+    fn discount(&mut self, value: &Value, object_bytes: &mut u64) {
+        take_off(&mut self.bytes, value.len());
+        take_off(object_bytes, value.object_bytes());
+    }
+}
+
+/// A count below zero would wrap, and quotas and exports would go by it: the counts and the map do not belong together any
+/// more, and nothing that goes on from them can be right.
+#[inline]
+fn take_off(count: &mut u64, amount: u64) {
+    assert!(amount <= *count, "a count of the state in memory would be negative: {count} less {amount}");
+    *count -= amount;
 }
 
 impl StateSnapshot for State {
@@ -391,7 +399,7 @@ impl StateSnapshot for State {
 struct MemoryImport {
     store: MemoryStore,
     reader: ChunkReader,
-    map: Tree,
+    map: Tree<Value>,
 }
 
 impl Import for MemoryImport {
@@ -410,6 +418,7 @@ impl Import for MemoryImport {
         let (mark, counts) = self.reader.complete()?;
         let state = State { map: self.map, counts, object_bytes: 0, mark: mark.clone() };
         let mut shared = self.store.inner.shared.write();
+        mark.check_not_before(&shared.state.mark)?;
         let replaced = std::mem::replace(&mut shared.state, state);
         shared.checkpointed = mark.clone();
         shared.unsaved_bytes = 0;
@@ -422,15 +431,28 @@ impl Import for MemoryImport {
 }
 
 impl Mark {
-    /// Refuses a mark that lies before the one that a store is at.
+    /// Refuses the mark of an apply that does not lie behind the one that a store is at: an entry would be applied twice, or
+    /// after a later one.
     pub(crate) fn check_follows(&self, current: &Mark) -> Result<()> {
-        if self.index < current.index {
-            return Err(Error::invalid(format!(
-                "cannot apply entry {} to a state at entry {}: a log is applied in order",
-                self.index, current.index
-            )));
+        if self.index > current.index {
+            return Ok(());
         }
-        Ok(())
+        Err(Error::invalid(format!(
+            "cannot apply entry {} to a state at entry {}: a log is applied in order, each entry once",
+            self.index, current.index
+        )))
+    }
+
+    /// Refuses the mark of an import that lies before the one that a store is at: entries that were applied would be lost.
+    pub(crate) fn check_not_before(&self, current: &Mark) -> Result<()> {
+        if self.index >= current.index {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "cannot import a state at entry {} into one at entry {}: what was applied since would be lost; import into an \
+             empty store, or a later state",
+            self.index, current.index
+        )))
     }
 }
 

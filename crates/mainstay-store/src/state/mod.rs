@@ -52,7 +52,7 @@ pub trait StateStore: Debug + Send + Sync + 'static {
     /// Applies writes in order and moves the mark.
     ///
     /// # Errors
-    /// `Invalid` if the mark's index goes back or an [add](Write::Add) finds a value that is no counter (see [`refused`]),
+    /// `Invalid` if the mark's index is not above the last or an [add](Write::Add) finds a value that is no counter (see [`refused`]),
     /// `TooLarge` for an entry that the store could not keep, and what reading a counter can fail with. Nothing is changed
     /// then.
     fn apply(&self, mark: Mark, writes: &mut dyn Iterator<Item = Write<'_>>) -> Result<()>;
@@ -128,7 +128,7 @@ pub trait Import: Send {
     /// Replaces the store's state, durably where the store is durable, and returns its mark.
     ///
     /// # Errors
-    /// `Corrupt` if the stream is not complete; the store is unchanged then.
+    /// `Corrupt` if the stream is not complete, `Invalid` if its mark lies before that of the store; the store is unchanged then.
     fn finish(self: Box<Self>) -> Result<Mark>;
 }
 

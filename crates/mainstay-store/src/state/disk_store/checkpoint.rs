@@ -134,10 +134,8 @@ fn write_overlay(transaction: &WriteTransaction, overlay: &Overlay) -> Result<()
     let before = Checkpoint::load(transaction)?;
     let mut difference = Difference::default();
     let mut table = transaction.open_table(STATE)?;
-    for (start, end) in &overlay.erased {
-        erase(&mut table, start, end.as_deref(), &mut difference)?;
-    }
-    for (key, value) in &overlay.entries {
+    overlay.erased.try_each(|start, end| erase(&mut table, start, end.as_deref(), &mut difference))?;
+    overlay.entries.try_each(|key, value| {
         let replaced = match value {
             Some(value) => table.insert(&**key, value.as_slice())?.map(|replaced| replaced.value().len()),
             None => table.remove(&**key)?.map(|replaced| replaced.value().len()),
@@ -148,7 +146,8 @@ fn write_overlay(transaction: &WriteTransaction, overlay: &Overlay) -> Result<()
         if let Some(value) = value {
             difference.add(key.len(), value.as_slice().len());
         }
-    }
+        Ok::<_, redb::Error>(())
+    })?;
     drop(table);
     let counts = difference.apply_to(before.counts).ok_or_else(wrong_counts)?;
     Checkpoint { generation: next_generation(before.generation), mark: overlay.mark.clone(), counts }.store(transaction)

@@ -116,6 +116,7 @@ impl Import for DiskImport {
         // In this order, because an apply that reads may wait for a writer.
         let applying = shared.applying.lock();
         let _writer = place.writer.lock();
+        mark.check_not_before(&shared.layers.read().active.mark)?;
         let generation = next_generation(place.generation.load(Ordering::Acquire));
         let checkpoint = Checkpoint { generation, mark: mark.clone(), counts };
         let base = self.write(|writing| {

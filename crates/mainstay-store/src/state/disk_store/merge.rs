@@ -2,11 +2,11 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use imbl::OrdMap;
 use mainstay_core::Result;
 
 use super::super::cursor::{Cursor, Source};
-use super::super::{Key, KeyRange, Order};
+use super::super::tree::Tree;
+use super::super::{KeyRange, Order};
 use super::base::Base;
 use super::overlay::Overlay;
 use super::pool::Pooled;
@@ -23,7 +23,7 @@ pub(super) struct MergeScan {
 
 #[derive(Debug)]
 struct OverlayCursor {
-    entries: Cursor<OrdMap<Key, Option<Pooled>>>,
+    entries: Cursor<Tree<Option<Pooled>>>,
     overlay: Overlay,
 }
 

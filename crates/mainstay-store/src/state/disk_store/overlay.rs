@@ -1,8 +1,11 @@
+use std::convert::Infallible;
+use std::ops::Bound;
+
 use bytes::Bytes;
-use imbl::OrdMap;
 
 use super::super::prepared::Layer;
-use super::super::{Key, KeyRange, Mark, RANGE_KEYS_AT_ONCE};
+use super::super::tree::Tree;
+use super::super::{Key, KeyRange, Mark, Order};
 use super::pool::{Pool, Pooled};
 
 /// What was applied on top of a lower layer: entries, and intervals of keys that the layer below has no say in.
@@ -13,9 +16,9 @@ use super::pool::{Pool, Pooled};
 #[derive(Debug, Clone, Default)]
 pub(super) struct Overlay {
     /// Values, and `None` for keys that were removed.
-    pub(super) entries: OrdMap<Key, Option<Pooled>>,
+    pub(super) entries: Tree<Option<Pooled>>,
     /// Start and end (`None`: no end) of the intervals, which neither overlap nor touch.
-    pub(super) erased: OrdMap<Key, Option<Key>>,
+    pub(super) erased: Tree<Option<Key>>,
     /// The mark of the last apply.
     pub(super) mark: Mark,
     /// What the writes counted for in memory.
@@ -54,9 +57,22 @@ impl Overlay {
         if self.erased.is_empty() {
             return None;
         }
-        let (start, end) = self.erased.get_prev(key)?;
+        let (start, end) = self.erased_before(key)?;
         let end = end.as_ref();
         end.is_none_or(|end| key < &**end).then_some((start, end))
+    }
+
+    /// Shows the erased intervals in order.
+    pub(super) fn each_erased(&self, mut each: impl FnMut(&[u8], Option<&[u8]>)) {
+        let Ok(()) = self.erased.try_each(|start, end| {
+            each(start, end.as_deref());
+            Ok::<_, Infallible>(())
+        });
+    }
+
+    /// The last erased interval that does not start behind a key.
+    fn erased_before(&self, key: &[u8]) -> Option<(&Key, &Option<Key>)> {
+        self.erased.nearest((Bound::Unbounded, Bound::Included(key)), Order::Descending)
     }
 
     fn put(&mut self, key: Key, value: Pooled) {
@@ -76,30 +92,18 @@ impl Overlay {
             return;
         }
         let range = KeyRange::half_open(Bytes::copy_from_slice(start), end.map(Bytes::copy_from_slice));
-        loop {
-            let keys: Vec<Key> = self
-                .entries
-                .range::<_, [u8]>(range.as_bounds())
-                .take(RANGE_KEYS_AT_ONCE)
-                .map(|(key, _)| key.clone())
-                .collect();
-            if keys.is_empty() {
-                break;
-            }
-            for key in keys {
-                self.entries.remove(&*key);
-            }
-        }
+        self.entries.remove_range(range.as_bounds(), |_, _| ());
 
         let mut start = Key::from(start);
         let mut end = end.map(Key::from);
-        if let Some((before, before_end)) = self.erased.get_prev(&start)
+        if let Some((before, before_end)) = self.erased_before(&start)
             && before_end.as_ref().is_none_or(|before_end| *before_end >= start)
         {
             start = before.clone();
         }
         // Each turn absorbs one interval that starts inside the growing one or touches it.
-        while let Some((other, other_end)) = self.erased.get_next(&start)
+        while let Some((other, other_end)) =
+            self.erased.nearest((Bound::Included(&start), Bound::Unbounded), Order::Ascending)
             && end.as_ref().is_none_or(|end| other <= end)
         {
             let (other, other_end) = (other.clone(), other_end.clone());
@@ -107,7 +111,7 @@ impl Overlay {
                 (Some(end), Some(other_end)) => Some(end.max(other_end)),
                 _ => None,
             };
-            self.erased.remove(&*other);
+            self.erased.remove(&other);
         }
         self.erased.insert(start, end);
     }
@@ -142,8 +146,10 @@ mod tests {
         for (start, end) in ranges {
             overlay.remove_range(start.as_bytes(), end.map(str::as_bytes));
         }
-        let text = |key: &Key| String::from_utf8(key.to_vec()).unwrap();
-        overlay.erased.iter().map(|(start, end)| (text(start), end.as_ref().map(text))).collect()
+        let text = |key: &[u8]| String::from_utf8(key.to_vec()).unwrap();
+        let mut intervals = Vec::new();
+        overlay.each_erased(|start, end| intervals.push((text(start), end.map(text))));
+        intervals
     }
 
     fn interval(start: &str, end: Option<&str>) -> (String, Option<String>) {

@@ -53,9 +53,9 @@ impl Layers {
             }
         }
         for (layer, overlay) in self.overlays().enumerate() {
-            for key in overlay.entries.keys() {
-                if self.overlays().take(layer).any(|above| above.entries.contains_key(key)) {
-                    continue;
+            overlay.entries.try_each(|key, _| {
+                if self.overlays().take(layer).any(|above| above.entries.get(key).is_some()) {
+                    return Ok(());
                 }
                 if !self.is_erased(key)
                     && let Some(value_len) = self.base.value_len(key)?
@@ -65,7 +65,8 @@ impl Layers {
                 if let Known::Value(value) = self.lookup(key) {
                     difference.add(key.len(), value.as_slice().len());
                 }
-            }
+                Ok::<_, mainstay_core::Error>(())
+            })?;
         }
         self.base.counts_with(&difference)
     }
@@ -73,15 +74,14 @@ impl Layers {
     /// The intervals of the base that any overlay erased, without overlap.
     fn erased_intervals(&self) -> Vec<KeyRange> {
         let mut all = self.active.clone();
-        for (start, end) in self.frozen.iter().flat_map(|frozen| frozen.erased.iter()) {
-            all.remove_range(start, end.as_deref());
+        if let Some(frozen) = &self.frozen {
+            frozen.each_erased(|start, end| all.remove_range(start, end));
         }
-        all.erased
-            .iter()
-            .map(|(start, end)| {
-                KeyRange::half_open(Bytes::copy_from_slice(start), end.as_ref().map(|end| Bytes::copy_from_slice(end)))
-            })
-            .collect()
+        let mut intervals = Vec::new();
+        all.each_erased(|start, end| {
+            intervals.push(KeyRange::half_open(Bytes::copy_from_slice(start), end.map(Bytes::copy_from_slice)));
+        });
+        intervals
     }
 }
 

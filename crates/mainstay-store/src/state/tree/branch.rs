@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::leaf::Tags;
 use super::run::Run;
-use super::{Bounds, Node, Split};
-use crate::state::value::Value;
+use super::{Bounds, Content, Node, Split};
 use crate::state::{Key, Order};
 
 /// How many children a branch has at most: all that a change copies of it while a snapshot holds it.
@@ -19,11 +18,11 @@ const CHILDREN_MIN: usize = CHILDREN_MAX / 4;
 /// On a cache line of its own, so that those who read it do not wait for those who count who has it.
 #[derive(Debug, Clone)]
 #[repr(align(64))]
-pub(super) struct Branch {
+pub(super) struct Branch<V> {
     /// One fewer than there are children: no key in the child with the next number lies before it, and all in those up to
     /// its number do.
     starts: Vec<Key>,
-    children: Vec<Node>,
+    children: Vec<Node<V>>,
     /// How many bytes all starts have in common at their beginning.
     common: usize,
     /// The bytes of each start behind those, as a number: most searches look no further.
@@ -33,13 +32,13 @@ pub(super) struct Branch {
     run: Run,
 }
 
-impl Branch {
-    pub(super) fn of_two(first: Node, start: Key, second: Node) -> Self {
+impl<V: Content> Branch<V> {
+    pub(super) fn of_two(first: Node<V>, start: Key, second: Node<V>) -> Self {
         let tags = vec![first.tags(), second.tags()];
         Self::new(vec![start], vec![first, second], tags)
     }
 
-    fn new(starts: Vec<Key>, children: Vec<Node>, tags: Vec<Tags>) -> Self {
+    fn new(starts: Vec<Key>, children: Vec<Node<V>>, tags: Vec<Tags>) -> Self {
         let mut branch = Self { starts, children, common: 0, heads: Vec::new(), tags, run: Run::default() };
         branch.index();
         branch
@@ -52,16 +51,16 @@ impl Branch {
     }
 
     #[inline]
-    pub(super) fn children(&self) -> &[Node] {
+    pub(super) fn children(&self) -> &[Node<V>] {
         &self.children
     }
 
     #[inline]
-    pub(super) fn children_mut(&mut self) -> &mut [Node] {
+    pub(super) fn children_mut(&mut self) -> &mut [Node<V>] {
         &mut self.children
     }
 
-    pub(super) fn only_child(&self) -> Option<&Node> {
+    pub(super) fn only_child(&self) -> Option<&Node<V>> {
         match &self.children[..] {
             [only] => Some(only),
             _ => None,
@@ -70,13 +69,13 @@ impl Branch {
 
     /// The child in which a key is, if it is there.
     #[inline]
-    pub(super) fn child_mut(&mut self, key: &[u8]) -> &mut Node {
+    pub(super) fn child_mut(&mut self, key: &[u8]) -> &mut Node<V> {
         let place = self.place(key);
         &mut self.children[place]
     }
 
     /// Sets a key that is not there.
-    pub(super) fn insert_new(&mut self, key: Key, value: Value) -> Option<Split> {
+    pub(super) fn insert_new(&mut self, key: Key, value: V) -> Option<Split<V>> {
         let place = self.place(&key);
         let split = self.children[place].insert_new(key, value);
         self.tags[place] = self.children[place].tags();
@@ -99,7 +98,7 @@ impl Branch {
         Some((start, Node::Branch(Arc::new(second))))
     }
 
-    pub(super) fn remove(&mut self, key: &[u8]) -> Option<Value> {
+    pub(super) fn remove(&mut self, key: &[u8]) -> Option<V> {
         let place = self.place(key);
         let before = self.children[place].remove(key);
         self.tags[place] = self.children[place].tags();
@@ -114,12 +113,12 @@ impl Branch {
         self.children.len() < CHILDREN_MIN
     }
 
-    pub(super) fn has_room_for(&self, next: &Branch) -> bool {
+    pub(super) fn has_room_for(&self, next: &Self) -> bool {
         self.children.len() + next.children.len() <= CHILDREN_MAX
     }
 
     /// Takes in all children of the branch that follows. There is room for them.
-    pub(super) fn join(&mut self, start: Key, next: &Branch) {
+    pub(super) fn join(&mut self, start: Key, next: &Self) {
         self.starts.push(start);
         self.starts.extend_from_slice(&next.starts);
         self.children.extend_from_slice(&next.children);
@@ -131,7 +130,7 @@ impl Branch {
         &'a self,
         bounds: Bounds<'_>,
         order: Order,
-        visit: &mut impl FnMut(&'a Key, &'a Value) -> ControlFlow<()>,
+        visit: &mut impl FnMut(&'a Key, &'a V) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let first = match bounds.0 {
             Bound::Included(start) | Bound::Excluded(start) => self.place(start),
@@ -213,7 +212,7 @@ fn head(key: &[u8], last: usize) -> u64 {
 }
 
 #[cfg(test)]
-impl Branch {
+impl<V: Content> Branch<V> {
     /// What the nodes below look like, checked as it goes: how high they are, and how many leaves they have.
     pub(super) fn check(&self) -> (usize, usize) {
         assert_eq!(self.starts.len() + 1, self.children.len());

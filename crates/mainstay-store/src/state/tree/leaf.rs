@@ -1,9 +1,8 @@
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Deref, DerefMut};
 use std::sync::Arc;
 
 use super::run::Run;
-use super::{Bounds, Node, Split};
-use crate::state::value::Value;
+use super::{Bounds, Content, Node, Split};
 use crate::state::{Key, Order};
 
 /// How many entries a leaf has at most: all that a change copies while a snapshot holds the leaf.
@@ -20,30 +19,49 @@ pub(super) type Tags = [u8; LEAF_ENTRIES_MAX];
 /// What every search looks at comes first, beside what counts who has the leaf.
 #[derive(Debug, Clone, Default)]
 #[repr(C)]
-pub(super) struct Leaf {
+pub(super) struct Leaf<V> {
     tags: Tags,
     /// How many of the places are used, from the first on.
     len: u8,
     run: Run,
-    entries: [Entry; LEAF_ENTRIES_MAX],
+    entries: Entries<V>,
 }
 
-/// On one cache line, as long as both are short.
+/// From the start of a cache line on, so that an entry of 64 bytes is on one.
 #[derive(Debug, Clone, Default)]
 #[repr(align(64))]
-struct Entry {
-    key: Key,
-    value: Value,
+struct Entries<V>([Entry<V>; LEAF_ENTRIES_MAX]);
+
+impl<V> Deref for Entries<V> {
+    type Target = [Entry<V>; LEAF_ENTRIES_MAX];
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
 }
 
-impl Leaf {
+impl<V> DerefMut for Entries<V> {
     #[inline]
-    pub(super) fn value(&self, place: usize) -> &Value {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Entry<V> {
+    key: Key,
+    value: V,
+}
+
+impl<V: Content> Leaf<V> {
+    #[inline]
+    pub(super) fn value(&self, place: usize) -> &V {
         &self.entries[place].value
     }
 
     #[inline]
-    pub(super) fn value_mut(&mut self, place: usize) -> Option<&mut Value> {
+    pub(super) fn value_mut(&mut self, place: usize) -> Option<&mut V> {
         self.entries.get_mut(place).map(|entry| &mut entry.value)
     }
 
@@ -54,7 +72,7 @@ impl Leaf {
     }
 
     #[inline]
-    pub(super) fn replace(&mut self, place: usize, value: Value) -> Value {
+    pub(super) fn replace(&mut self, place: usize, value: V) -> V {
         std::mem::replace(&mut self.entries[place].value, value)
     }
 
@@ -63,7 +81,7 @@ impl Leaf {
     }
 
     /// Sets a key that is not there.
-    pub(super) fn insert_or_split(&mut self, key: Key, value: Value) -> Option<Split> {
+    pub(super) fn insert_or_split(&mut self, key: Key, value: V) -> Option<Split<V>> {
         let place = self.place(&key);
         if !self.is_full() {
             self.insert_at(place, key, value);
@@ -81,7 +99,7 @@ impl Leaf {
         Some((start, Node::Leaf(Arc::new(second))))
     }
 
-    pub(super) fn remove(&mut self, key: &[u8]) -> Option<Value> {
+    pub(super) fn remove(&mut self, key: &[u8]) -> Option<V> {
         let place = self.find(key)?;
         let len = self.len();
         let before = std::mem::take(&mut self.entries[place]);
@@ -95,12 +113,12 @@ impl Leaf {
         self.len() < LEAF_ENTRIES_MIN
     }
 
-    pub(super) fn has_room_for(&self, next: &Leaf) -> bool {
+    pub(super) fn has_room_for(&self, next: &Self) -> bool {
         self.len() + next.len() <= LEAF_ENTRIES_MAX
     }
 
     /// Takes in all entries of the leaf that follows. There is room for them.
-    pub(super) fn join(&mut self, next: &Leaf) {
+    pub(super) fn join(&mut self, next: &Self) {
         let (start, end) = (self.len(), self.len() + next.len());
         self.entries[start..end].clone_from_slice(next.used());
         self.tags[start..end].copy_from_slice(&next.tags[..next.len()]);
@@ -111,7 +129,7 @@ impl Leaf {
         &'a self,
         bounds: Bounds<'_>,
         order: Order,
-        visit: &mut impl FnMut(&'a Key, &'a Value) -> ControlFlow<()>,
+        visit: &mut impl FnMut(&'a Key, &'a V) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         let used = self.used();
         let start = match bounds.0 {
@@ -135,7 +153,7 @@ impl Leaf {
         usize::from(self.len)
     }
 
-    fn used(&self) -> &[Entry] {
+    fn used(&self) -> &[Entry<V>] {
         &self.entries[..self.len()]
     }
 
@@ -176,7 +194,7 @@ impl Leaf {
     }
 
     /// There is room.
-    fn insert_at(&mut self, place: usize, key: Key, value: Value) {
+    fn insert_at(&mut self, place: usize, key: Key, value: V) {
         let len = self.len();
         self.tags.copy_within(place..len, place + 1);
         self.tags[place] = tag(&key);
@@ -186,7 +204,7 @@ impl Leaf {
         self.set_len(len + 1);
     }
 
-    fn split_off(&mut self, cut: usize) -> Leaf {
+    fn split_off(&mut self, cut: usize) -> Self {
         let len = self.len();
         let mut second = Leaf::default();
         for (to, from) in second.entries.iter_mut().zip(&mut self.entries[cut..len]) {

@@ -1,6 +1,7 @@
-//! An ordered map in memory whose clones cost one reference: what the store in memory keeps its state in.
+//! An ordered map in memory whose clones cost one reference: the state of the store in memory, and what a store on disk has not
+//! written to its file yet.
 //!
-//! A tree of nodes that are shared between clones and changed in place where nobody shares them. Most of the time of a
+//! A tree of nodes that are shared between clones and changed in place where they are not shared. Most of the time of a
 //! lookup in a large map is memory that is not in a cache, so little of it is touched: a byte of each key's hash, which stands
 //! in the node above as well, says where in a leaf to look, and a key and its value are side by side. The upper nodes are
 //! few and stay in a cache.
@@ -22,37 +23,42 @@ use mainstay_core::Result;
 
 use super::cursor::{BATCH_BYTES_MAX, Source};
 use super::value::Value;
-use super::{Key, KeyRange, Order};
+use super::{Key, KeyRange, Order, RANGE_KEYS_AT_ONCE};
 use branch::Branch;
 use leaf::{Leaf, Tags};
 use way::{LAST_WAY, Way};
 
 /// The map. A clone never changes with the original.
 #[derive(Debug, Clone)]
-pub(crate) struct Tree {
-    root: Node,
+pub(crate) struct Tree<V> {
+    root: Node<V>,
 }
 
+/// What can stand beside a key. The default fills the places of a leaf that are not used.
+pub(crate) trait Content: Clone + Default {}
+
+impl<V: Clone + Default> Content for V {}
+
 #[derive(Debug, Clone)]
-enum Node {
-    Leaf(Arc<Leaf>),
-    Branch(Arc<Branch>),
+enum Node<V> {
+    Leaf(Arc<Leaf<V>>),
+    Branch(Arc<Branch<V>>),
 }
 
 /// A node that became too large, cut in two: this is the second half, and what no key in it lies before.
-type Split = (Key, Node);
+type Split<V> = (Key, Node<V>);
 
 type Bounds<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 
-impl Default for Tree {
+impl<V: Content> Default for Tree<V> {
     fn default() -> Self {
         Self { root: Node::Leaf(Arc::default()) }
     }
 }
 
-impl Tree {
+impl<V: Content> Tree<V> {
     #[inline]
-    pub(crate) fn get(&self, key: &[u8]) -> Option<&Value> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&V> {
         let mut way = Way::default();
         let mut node = &self.root;
         let mut tags = None;
@@ -82,7 +88,7 @@ impl Tree {
 
     /// Sets a key, and returns what it had.
     #[inline]
-    pub(crate) fn insert(&mut self, key: Key, value: Value) -> Option<Value> {
+    pub(crate) fn insert(&mut self, key: Key, value: V) -> Option<V> {
         let way = LAST_WAY.take();
         if self.leads_to(way, &key)
             && let Some(at) = self.value_at(way)
@@ -119,7 +125,7 @@ impl Tree {
 
     /// The value at the end of a way that [leads](Tree::leads_to) to one.
     #[inline]
-    fn value_at(&mut self, way: Way) -> Option<&mut Value> {
+    fn value_at(&mut self, way: Way) -> Option<&mut V> {
         let (last, steps) = way.steps()?;
         let mut node = &mut self.root;
         for step in steps {
@@ -131,7 +137,7 @@ impl Tree {
     }
 
     /// Sets a key that is not there.
-    fn insert_new(&mut self, key: Key, value: Value) -> Option<Value> {
+    fn insert_new(&mut self, key: Key, value: V) -> Option<V> {
         if let Some((start, second)) = self.root.insert_new(key, value) {
             let first = std::mem::replace(&mut self.root, Node::Leaf(Arc::default()));
             self.root = Node::Branch(Arc::new(Branch::of_two(first, start, second)));
@@ -140,7 +146,7 @@ impl Tree {
     }
 
     /// Removes a key, and returns what it had.
-    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Value> {
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<V> {
         // Looking first leaves the nodes shared if there is nothing to remove.
         self.get(key)?;
         let before = self.root.remove(key);
@@ -157,13 +163,56 @@ impl Tree {
         &'a self,
         bounds: Bounds<'_>,
         order: Order,
-        mut visit: impl FnMut(&'a Key, &'a Value) -> ControlFlow<()>,
+        mut visit: impl FnMut(&'a Key, &'a V) -> ControlFlow<()>,
     ) {
         let _ = self.root.visit(bounds, order, &mut visit);
     }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        matches!(&self.root, Node::Leaf(leaf) if leaf.len() == 0)
+    }
+
+    /// Shows all entries in order, until one of them meets an error.
+    pub(crate) fn try_each<E>(&self, mut each: impl FnMut(&Key, &V) -> Result<(), E>) -> Result<(), E> {
+        let mut outcome = Ok(());
+        self.visit((Bound::Unbounded, Bound::Unbounded), Order::Ascending, |key, value| {
+            outcome = each(key, value);
+            if outcome.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        outcome
+    }
+
+    /// The first entry of a range, or the last if against the order.
+    pub(crate) fn nearest(&self, bounds: Bounds<'_>, order: Order) -> Option<(&Key, &V)> {
+        let mut nearest = None;
+        self.visit(bounds, order, |key, value| {
+            nearest = Some((key, value));
+            ControlFlow::Break(())
+        });
+        nearest
+    }
+
+    /// Removes the entries of a range, and shows each.
+    pub(crate) fn remove_range(&mut self, bounds: Bounds<'_>, mut removed: impl FnMut(&Key, V)) {
+        loop {
+            let mut keys: Vec<Key> = Vec::new();
+            self.visit(bounds, Order::Ascending, |key, _| {
+                keys.push(key.clone());
+                if keys.len() < RANGE_KEYS_AT_ONCE { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            });
+            if keys.is_empty() {
+                return;
+            }
+            for key in keys {
+                if let Some(value) = self.remove(&key) {
+                    removed(&key, value);
+                }
+            }
+        }
+    }
 }
 
-impl Source for Tree {
+impl Source for Tree<Value> {
     type Value = Bytes;
 
     fn fill(
@@ -190,8 +239,28 @@ impl Source for Tree {
     }
 }
 
-impl Node {
-    fn insert_new(&mut self, key: Key, value: Value) -> Option<Split> {
+impl<V: Clone> Source for Tree<Option<V>> {
+    type Value = Option<V>;
+
+    fn fill(
+        &self,
+        range: &KeyRange,
+        order: Order,
+        entries_max: usize,
+        batch: &mut VecDeque<(Bytes, Option<V>)>,
+    ) -> Result<()> {
+        let mut left = entries_max;
+        self.visit(range.as_bounds(), order, |key, value| {
+            batch.push_back((Bytes::copy_from_slice(key), value.clone()));
+            left = left.saturating_sub(1);
+            if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        Ok(())
+    }
+}
+
+impl<V: Content> Node<V> {
+    fn insert_new(&mut self, key: Key, value: V) -> Option<Split<V>> {
         match self {
             Node::Leaf(leaf) => Arc::make_mut(leaf).insert_or_split(key, value),
             Node::Branch(branch) => Arc::make_mut(branch).insert_new(key, value),
@@ -206,7 +275,7 @@ impl Node {
         }
     }
 
-    fn remove(&mut self, key: &[u8]) -> Option<Value> {
+    fn remove(&mut self, key: &[u8]) -> Option<V> {
         match self {
             Node::Leaf(leaf) => Arc::make_mut(leaf).remove(key),
             Node::Branch(branch) => Arc::make_mut(branch).remove(key),
@@ -222,7 +291,7 @@ impl Node {
     }
 
     /// Takes in the node that follows, if both have room in one. `start` is what no key in that lies before.
-    fn join(&mut self, start: &Key, next: &Node) -> bool {
+    fn join(&mut self, start: &Key, next: &Self) -> bool {
         match (self, next) {
             (Node::Leaf(leaf), Node::Leaf(next)) if leaf.has_room_for(next) => {
                 Arc::make_mut(leaf).join(next);
@@ -241,7 +310,7 @@ impl Node {
         &'a self,
         bounds: Bounds<'_>,
         order: Order,
-        visit: &mut impl FnMut(&'a Key, &'a Value) -> ControlFlow<()>,
+        visit: &mut impl FnMut(&'a Key, &'a V) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
         match self {
             Node::Leaf(leaf) => leaf.visit(bounds, order, visit),

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-impl Node {
+impl<V: Content> Node<V> {
     /// How high it is and how many leaves it has; fails if it is not as it must be.
     pub(super) fn check(&self) -> (usize, usize) {
         match self {
@@ -19,7 +19,7 @@ impl Node {
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-fn entries(tree: &Tree, bounds: Bounds<'_>, order: Order) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn entries(tree: &Tree<Value>, bounds: Bounds<'_>, order: Order) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut entries = Vec::new();
     tree.visit(bounds, order, |key, value| {
         entries.push((key.to_vec(), value.to_bytes().unwrap().to_vec()));
@@ -28,7 +28,7 @@ fn entries(tree: &Tree, bounds: Bounds<'_>, order: Order) -> Vec<(Vec<u8>, Vec<u
     entries
 }
 
-fn assert_same(tree: &Tree, model: &Model) {
+fn assert_same(tree: &Tree<Value>, model: &Model) {
     tree.root.check();
     let all: Vec<_> = model.iter().map(|(key, value)| (key.clone(), value.clone())).collect();
     assert_eq!(entries(tree, (Bound::Unbounded, Bound::Unbounded), Order::Ascending), all);
@@ -37,12 +37,12 @@ fn assert_same(tree: &Tree, model: &Model) {
     }
 }
 
-fn put(tree: &mut Tree, model: &mut Model, key: &[u8], value: &[u8]) {
+fn put(tree: &mut Tree<Value>, model: &mut Model, key: &[u8], value: &[u8]) {
     let before = tree.insert(Key::from(key), Value::from(value));
     assert_eq!(before.map(|value| value.to_bytes().unwrap().to_vec()), model.insert(key.to_vec(), value.to_vec()));
 }
 
-fn remove(tree: &mut Tree, model: &mut Model, key: &[u8]) {
+fn remove(tree: &mut Tree<Value>, model: &mut Model, key: &[u8]) {
     assert_eq!(tree.remove(key).map(|value| value.to_bytes().unwrap().to_vec()), model.remove(key));
 }
 
