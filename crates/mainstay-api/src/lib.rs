@@ -19,7 +19,8 @@ pub mod __private;
 
 pub use actor::{Actor, ActorId, Context, State};
 pub use mainstay_core::{
-    ClusterId, Epoch, Error, ErrorKind, Level, NodeId, OrError, PartitionId, ReplicaId, Result, SequenceNumber, SetId,
+    Backoff, ClusterId, Epoch, Error, ErrorKind, Level, NodeId, OrError, PartitionId, ReplicaId, Result,
+    SequenceNumber, SetId,
 };
 pub use mainstay_core::{contract, id, key, partitioning};
 pub use mainstay_macros::interface;

@@ -46,8 +46,8 @@ impl Backoff {
     pub fn check(&self, name: &str) -> Result<()> {
         if self.first.is_zero() || self.first > self.max || self.max > Self::LIMIT {
             return Err(Error::invalid(format!(
-                "{name} begins at {:?} and ends at {:?}: the first pause is more than zero and not longer than the longest, \
-                 and that is at most a day",
+                "{name}.first is {:?} and {name}.max is {:?}: the first pause is more than zero and not longer than the \
+                 longest, and that is at most a day",
                 self.first, self.max
             )));
         }
@@ -136,8 +136,8 @@ mod tests {
     #[test]
     fn a_backoff_that_cannot_be_is_named() {
         let refused = |first, max| Backoff::new(first, max).check("backoff").unwrap_err().to_string();
-        assert!(refused(Duration::ZERO, Duration::from_secs(1)).starts_with("backoff begins at 0ns"));
-        assert!(refused(Duration::from_secs(2), Duration::from_secs(1)).contains("ends at 1s"));
+        assert!(refused(Duration::ZERO, Duration::from_secs(1)).starts_with("backoff.first is 0ns"));
+        assert!(refused(Duration::from_secs(2), Duration::from_secs(1)).contains("backoff.max is 1s"));
         assert!(refused(Duration::from_secs(1), Duration::MAX).contains("at most a day"));
         Backoff::default().check("backoff").unwrap();
     }

@@ -51,7 +51,6 @@ mod fields;
 pub mod frame;
 pub mod hello;
 
-mod backoff;
 mod bucket;
 mod throttle;
 

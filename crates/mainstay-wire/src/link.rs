@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay_core::time::Instant;
-use mainstay_core::{Error, ErrorKind, Result};
+use mainstay_core::{Backoff, Error, ErrorKind, Result, Retries};
 use parking_lot::Mutex;
 
-use crate::backoff::Backoff;
 use crate::channel::Channel;
 use crate::class::Lane;
 use crate::hello::{Refusal, RefusalCode};
@@ -24,7 +23,7 @@ pub(crate) struct Link {
 
 struct LinkState {
     phase: Phase,
-    backoff: Backoff,
+    redials: Retries,
 }
 
 enum Phase {
@@ -73,8 +72,8 @@ pub(crate) enum End {
 
 impl Link {
     pub(crate) fn new(peer: Peer, lane: Lane, timing: &Timing) -> Arc<Self> {
-        let backoff = Backoff::new(timing.redial_min, timing.redial_max);
-        Arc::new(Self { peer, lane, state: Mutex::new(LinkState { phase: Phase::Idle, backoff }) })
+        let redials = Backoff::new(timing.redial_min, timing.redial_max).retries();
+        Arc::new(Self { peer, lane, state: Mutex::new(LinkState { phase: Phase::Idle, redials }) })
     }
 
     /// Where to put a message.
@@ -120,7 +119,7 @@ impl Link {
         match &mut state.phase {
             Phase::Dialing { channel, is_introduced, has_refused } if Arc::ptr_eq(channel, dialed) => {
                 (*is_introduced, *has_refused) = (false, false);
-                Some(state.backoff.next())
+                Some(state.redials.pause())
             }
             _ => None,
         }
@@ -211,7 +210,7 @@ impl Link {
             return None;
         }
         if has_lasted {
-            state.backoff.reset();
+            state.redials.reset();
         }
         match end {
             End::Orderly => {
@@ -219,7 +218,7 @@ impl Link {
                 Some(Duration::ZERO)
             }
             End::Failed(cause) => {
-                let pause = state.backoff.next();
+                let pause = state.redials.pause();
                 state.phase = Phase::Down { until: now + pause, cause: cause.clone() };
                 Some(pause)
             }

@@ -1,8 +1,6 @@
 use std::time::Duration;
 
-use mainstay::{Error, ErrorKind, Result};
-use rand::RngExt as _;
-use rand::rngs::StdRng;
+use mainstay::{Backoff, Error, ErrorKind, Result};
 
 /// When a batch that failed is tried again.
 #[derive(Debug, Clone)]
@@ -48,10 +46,7 @@ impl RetryPolicy {
 
     /// How long to wait after this many failures in a row, however many.
     pub(crate) fn backoff(&self, failed: u32) -> Duration {
-        let doubled = 2_u32.saturating_pow(failed.saturating_sub(1));
-        let longest = self.backoff_initial.saturating_mul(doubled).min(self.backoff_max);
-        let mut rng: StdRng = rand::make_rng();
-        longest.mul_f64(rng.random_range(0.5..=1.0))
+        Backoff::new(self.backoff_initial, self.backoff_max).pause(failed)
     }
 
     pub(crate) fn check(&self) -> Result<()> {

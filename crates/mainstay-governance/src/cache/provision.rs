@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use mainstay::node::settings::Section;
 use mainstay::service::Services;
-use mainstay::{Error, ErrorKind, Result};
+use mainstay::{Backoff, Error, ErrorKind, Result};
 
 use super::settings::CacheSettings;
 use super::source::CacheSource;
@@ -68,7 +68,7 @@ impl<S: CacheSource> CacheProvision<S> {
 
     async fn trying<T, R: Future<Output = Result<T>>>(&self, attempt: impl Fn() -> R) -> Result<T> {
         let CacheSettings { attempts, retry_pause, source_timeout, .. } = *self.settings();
-        let mut pause = retry_pause;
+        let mut pauses = Backoff::new(retry_pause, PAUSE_MAX.max(retry_pause)).retries();
         let mut tried = 1;
         loop {
             let outcome = match guarded(source_timeout, async { attempt().await }).await {
@@ -81,8 +81,8 @@ impl<S: CacheSource> CacheProvision<S> {
             };
             match outcome {
                 Err(error) if error.is_retryable() && tried < attempts => {
-                    tokio::time::sleep(pause.mul_f64(rand::random_range(0.5..1.5))).await;
-                    (tried, pause) = (tried + 1, (pause * 2).min(PAUSE_MAX));
+                    tokio::time::sleep(pauses.pause()).await;
+                    tried += 1;
                 }
                 outcome => return outcome,
             }

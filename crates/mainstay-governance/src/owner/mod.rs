@@ -86,8 +86,6 @@ pub(crate) mod counter;
 
 mod settings;
 
-mod backoff;
-
 mod interface;
 
 mod status;
@@ -103,12 +101,12 @@ pub(crate) mod guarded;
 mod batching;
 
 pub use actor::ResourceOwner;
-pub use backoff::Backoff;
 pub use claim::Claim;
 pub use fence::Fence;
 pub use holder::Holder;
 pub use interface::{Owner, OwnerRef};
 pub use life::Life;
+pub use mainstay::Backoff;
 pub use opening::Opening;
 pub use resource::{Reset, Resource};
 pub use settings::OwnerSettings;

@@ -82,7 +82,7 @@ mod tests {
         OwnerSettings::default().check().unwrap();
         let settings = OwnerSettings { check_interval: Some(Duration::ZERO), ..OwnerSettings::default() };
         assert!(settings.check().unwrap_err().to_string().starts_with("check_interval of an owner is zero"));
-        let backoff = Backoff { first: Duration::ZERO, ..Backoff::default() };
+        let backoff = Backoff::new(Duration::ZERO, Backoff::LIMIT);
         let settings = OwnerSettings { backoff, ..OwnerSettings::default() };
         assert!(settings.check().unwrap_err().to_string().starts_with("backoff.first is"));
     }

@@ -19,7 +19,7 @@ pub struct BreakerSettings {
 
 impl Default for BreakerSettings {
     fn default() -> Self {
-        let open_time = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(30) };
+        let open_time = Backoff::new(Duration::from_secs(1), Duration::from_secs(30));
         Self { failures_max: 3, open_time, trial_successes: 1 }
     }
 }
@@ -132,7 +132,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(1000);
 
     fn breaker(failures_max: u32, trial_successes: u32) -> Breaker {
-        let open_time = Backoff { first: Duration::from_secs(10), max: Duration::from_secs(15) };
+        let open_time = Backoff::new(Duration::from_secs(10), Duration::from_secs(15));
         Breaker::new(BreakerSettings { failures_max, open_time, trial_successes })
     }
 

@@ -10,7 +10,7 @@ use crate::{owner, start};
 const PAUSES: Duration = Duration::from_secs(10);
 
 fn settings() -> OwnerSettings {
-    let backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(4) };
+    let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(4));
     OwnerSettings { backoff, job_time_max: Duration::from_secs(20), ..OwnerSettings::default() }
 }
 

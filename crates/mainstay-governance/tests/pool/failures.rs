@@ -8,9 +8,9 @@ use crate::fake::{Fake, Job, World, until};
 use crate::{Pool, of_size, open, start};
 
 async fn start_patient(world: &World, size: u32) -> (mainstay::testkit::TestNode, Pool) {
-    let backoff = Backoff { first: Duration::from_secs(1), max: Duration::from_secs(2) };
+    let backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(2));
     let owner = OwnerSettings { backoff, job_time_max: Duration::from_secs(5), ..OwnerSettings::default() };
-    let open_time = Backoff { first: Duration::from_secs(20), max: Duration::from_secs(20) };
+    let open_time = Backoff::new(Duration::from_secs(20), Duration::from_secs(20));
     let breaker = BreakerSettings { failures_max: 3, open_time, trial_successes: 2 };
     let pool = PoolSettings { breaker, pick: Pick::RoundRobin, ..of_size(size) };
     let node = start(Fake { world: world.clone(), owner, pool }).await;

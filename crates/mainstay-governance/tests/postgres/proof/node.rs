@@ -54,7 +54,7 @@ fn print(line: &str) {
 
 fn table(database: &str) -> Result<PostgresTable<Event>> {
     // Quick tries, because a test waits for them.
-    let backoff = Backoff { first: Duration::from_millis(20), max: Duration::from_millis(200) };
+    let backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(200));
     let owner = OwnerSettings { backoff, ..OwnerSettings::default() };
     let breaker = BreakerSettings { open_time: backoff, ..BreakerSettings::default() };
     let pool = PoolSettings { initial_size: 5, breaker, ..PoolSettings::default() };
