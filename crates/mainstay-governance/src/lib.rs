@@ -39,10 +39,10 @@ pub mod sink;
 pub mod metric;
 pub mod settings;
 
+mod as_services;
 mod lease;
-mod reach;
 #[cfg(all(feature = "testkit", unix))]
 pub mod testkit;
 mod unserved;
 
-pub use reach::Reach;
+pub use as_services::AsServices;

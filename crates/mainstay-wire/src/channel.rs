@@ -14,8 +14,8 @@ use mainstay_core::{Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use slab::Slab;
 
+use crate::cancellation::Cancellation;
 use crate::class::{Class, Lane};
-use crate::flight::Flight;
 use crate::frame::{FrameType, Header};
 use crate::kind::Kind;
 use crate::outbox::{Outbox, Outgoing, Piece, Withdrawn};
@@ -53,7 +53,7 @@ struct State {
     places: [Window; Class::COUNT],
     /// Calls that were sent and are not waited for any more.
     cancelled: Vec<u64>,
-    requests: BTreeMap<u64, Arc<Flight>>,
+    requests: BTreeMap<u64, Arc<Cancellation>>,
     /// Messages that came in and that their handler has not let go of.
     held: u64,
     answer_bytes: u64,
@@ -171,7 +171,7 @@ impl Channel {
             }
             requests = std::mem::take(&mut state.requests);
         }
-        requests.into_values().for_each(|flight| flight.cancel());
+        requests.into_values().for_each(|cancellation| cancellation.cancel());
         wakers.into_iter().for_each(Waker::wake);
         self.driver.wake();
     }
@@ -324,9 +324,9 @@ impl Channel {
     }
 
     /// A message has come in. `None` if a request with this number is under way already.
-    pub(crate) fn arrived(&self, request: Option<u64>) -> Option<Option<Arc<Flight>>> {
+    pub(crate) fn arrived(&self, request: Option<u64>) -> Option<Option<Arc<Cancellation>>> {
         let mut state = self.state.lock();
-        let flight = match request {
+        let cancellation = match request {
             Some(id) => {
                 // The one that is under way stays, and is cancelled with the connection.
                 let Entry::Vacant(place) = state.requests.entry(id) else { return None };
@@ -335,7 +335,7 @@ impl Channel {
             None => None,
         };
         state.held += 1;
-        Some(flight)
+        Some(cancellation)
     }
 
     /// Do so many answers wait that no request should add one?
@@ -345,9 +345,9 @@ impl Channel {
 
     /// The sender of a request does not wait any more.
     pub(crate) fn cancel(&self, id: u64) {
-        let flight = self.state.lock().requests.get(&id).cloned();
-        if let Some(flight) = flight {
-            flight.cancel();
+        let cancellation = self.state.lock().requests.get(&id).cloned();
+        if let Some(cancellation) = cancellation {
+            cancellation.cancel();
         }
     }
 

@@ -21,7 +21,7 @@ use crate::channel::Channel;
 use crate::class::{Class, Lane};
 use crate::fields::Fields;
 use crate::frame::{FrameType, Header};
-use crate::incoming::{Incoming, Place};
+use crate::incoming::{GrantedPlace, Incoming};
 use crate::options::LaneTiming;
 use crate::outbox::Piece;
 use crate::policy::{Introduction, Policy};
@@ -338,16 +338,16 @@ impl Running {
         Ok(())
     }
 
-    fn place(&self, header: &Header) -> Option<Place> {
+    fn place(&self, header: &Header) -> Option<GrantedPlace> {
         let request = (header.frame_type == FrameType::Request).then_some(header.id);
-        let flight = self.driver.channel.arrived(request)?;
-        Some(Place {
+        let cancellation = self.driver.channel.arrived(request)?;
+        Some(GrantedPlace {
             channel: self.driver.channel.clone(),
             from: self.driver.peer.clone(),
             class: header.class,
             kind: header.kind,
             bytes: u64::from(header.message_bytes),
-            request: request.zip(flight),
+            request: request.zip(cancellation),
             is_free: false,
         })
     }

@@ -8,9 +8,9 @@ use bytes::Bytes;
 use mainstay_core::time::{self, Instant};
 use mainstay_core::{Error, ErrorKind, Result, task};
 
+use crate::cancellation::Cancellation;
 use crate::channel::Channel;
 use crate::class::Class;
-use crate::flight::Flight;
 use crate::kind::Kind;
 use crate::party::{Peer, Sender};
 use crate::policy::Introduction;
@@ -24,23 +24,23 @@ pub struct Incoming {
     kind: Kind,
     body: Bytes,
     deadline: Option<Instant>,
-    place: Place,
+    place: GrantedPlace,
 }
 
 /// The place of a message among those that its sender was granted.
-pub(crate) struct Place {
+pub(crate) struct GrantedPlace {
     pub(crate) channel: Arc<Channel>,
     pub(crate) from: Arc<Introduction>,
     pub(crate) class: Class,
     pub(crate) kind: Kind,
     pub(crate) bytes: u64,
     /// The number of a request, until it is answered.
-    pub(crate) request: Option<(u64, Arc<Flight>)>,
+    pub(crate) request: Option<(u64, Arc<Cancellation>)>,
     pub(crate) is_free: bool,
 }
 
 impl Incoming {
-    pub(crate) fn new(body: Bytes, deadline: Option<Instant>, place: Place) -> Self {
+    pub(crate) fn new(body: Bytes, deadline: Option<Instant>, place: GrantedPlace) -> Self {
         Self { class: place.class, kind: place.kind, body, deadline, place }
     }
 
@@ -86,13 +86,13 @@ impl Incoming {
 
     /// True once nobody waits for the answer: the caller has gone away, or the connection has.
     pub fn is_cancelled(&self) -> bool {
-        self.place.request.as_ref().is_some_and(|(_, flight)| flight.is_cancelled())
+        self.place.request.as_ref().is_some_and(|(_, cancellation)| cancellation.is_cancelled())
     }
 
     /// Waits until nobody waits for the answer; for ever if no answer is wanted.
     pub async fn cancelled(&self) {
         match &self.place.request {
-            Some((_, flight)) => flight.cancelled().await,
+            Some((_, cancellation)) => cancellation.cancelled().await,
             None => std::future::pending().await,
         }
     }
@@ -129,10 +129,10 @@ impl Incoming {
     }
 }
 
-impl Place {
+impl GrantedPlace {
     fn answer(&mut self, outcome: Result<Bytes>) {
-        if let Some((id, flight)) = self.request.take() {
-            match flight.is_cancelled() {
+        if let Some((id, cancellation)) = self.request.take() {
+            match cancellation.is_cancelled() {
                 true => self.channel.release(self.class, self.bytes, Some(id)),
                 false => self.channel.answer(id, self.kind, self.class, self.bytes, outcome),
             }
@@ -141,7 +141,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for GrantedPlace {
     fn drop(&mut self) {
         if self.request.is_some() {
             self.answer(Err(Error::new(ErrorKind::OutcomeUnknown, "the request was given up without an answer")));
@@ -151,8 +151,11 @@ impl Drop for Place {
     }
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for GrantedPlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Place").field("from", &self.from.sender).field("bytes", &self.bytes).finish_non_exhaustive()
+        f.debug_struct("GrantedPlace")
+            .field("from", &self.from.sender)
+            .field("bytes", &self.bytes)
+            .finish_non_exhaustive()
     }
 }

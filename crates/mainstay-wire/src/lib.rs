@@ -34,8 +34,8 @@ pub mod tls;
 
 mod link;
 
+mod cancellation;
 mod channel;
-mod flight;
 mod outbox;
 mod travel;
 mod window;

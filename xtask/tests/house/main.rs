@@ -11,6 +11,7 @@ mod machine;
 mod manifest;
 mod time_limit;
 mod tree;
+mod type_names;
 
 use crate::tree::Tree;
 
@@ -89,6 +90,11 @@ fn no_error_says_its_cause_twice() {
     let sources =
         tree.texts().filter(|(path, _)| path.starts_with("crates/") && path.ends_with(".rs") && path.contains("/src/"));
     assert_none(sources.flat_map(|(path, text)| causes::repeated(path, text)).collect());
+}
+
+#[test]
+fn every_type_has_a_name_of_its_own_that_says_something() {
+    assert_none(type_names::objections(&Tree::load()));
 }
 
 fn assert_none(objections: Vec<String>) {

@@ -47,12 +47,12 @@ impl<R> Cell<R> {
 }
 
 /// The place of one item in a batch: what its caller waits for.
-pub(super) struct Ticket<R> {
+pub(super) struct PendingReply<R> {
     pub(super) cell: Arc<Cell<R>>,
     pub(super) place: usize,
 }
 
-impl<R> Future for Ticket<R> {
+impl<R> Future for PendingReply<R> {
     type Output = Result<R>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<R>> {

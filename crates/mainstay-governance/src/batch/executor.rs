@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use super::cell::Ticket;
+use super::cell::PendingReply;
 use super::executors::{Closes, Executors};
 use super::in_place::has_other_threads;
 use super::lane;
@@ -17,7 +17,7 @@ use super::queue::{Flying, Next, Phase, Queue};
 use super::stats::Counters;
 use super::watchdog::{self, STUCK_AFTER};
 use super::{BatchSettings, BatchStats, BatchWriter};
-use crate::Reach;
+use crate::AsServices;
 
 /// How often a lane lets others run before it goes on with what it has.
 const COMPANY_ROUNDS_MAX: usize = 16;
@@ -33,16 +33,16 @@ pub type ItemSize<T> = fn(&T) -> usize;
 /// It does not belong to a node, and is not closed by the stop of one unless it is told to:
 /// [`closes_with`](BatchExecutor::closes_with).
 pub struct BatchExecutor<T, R = ()> {
-    shared: Arc<Shared<T, R>>,
+    shared: Arc<ExecutorCore<T, R>>,
     _handle: Arc<Handle<T, R>>,
 }
 
 /// An item that was accepted: a future of what becomes of it. The item is written even if this is dropped.
 #[must_use = "what became of an item is known when this is awaited"]
-pub struct Submitted<R>(Ticket<R>);
+pub struct Submitted<R>(PendingReply<R>);
 
 /// What callers and lanes have in common.
-pub(super) struct Shared<T, R> {
+pub(super) struct ExecutorCore<T, R> {
     pub(super) name: String,
     pub(super) settings: BatchSettings,
     pub(super) counters: Counters,
@@ -62,7 +62,7 @@ pub(super) struct Shared<T, R> {
 }
 
 /// Notices when nobody can submit any more.
-struct Handle<T, R>(Arc<Shared<T, R>>);
+struct Handle<T, R>(Arc<ExecutorCore<T, R>>);
 
 impl<T, R> Drop for Handle<T, R> {
     fn drop(&mut self) {
@@ -134,7 +134,7 @@ impl<T: Send + Sync + 'static, R: Send + 'static> BatchExecutor<T, R> {
             Error::invalid(format!("the batch executor {name:?} needs a tokio runtime to run on")).with_source(error)
         })?;
         let lanes = settings.in_flight_max;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ExecutorCore {
             counters: Counters::of(&name),
             name,
             size,
@@ -222,7 +222,7 @@ impl<T: Send + Sync + 'static, R: Send + 'static> BatchExecutor<T, R> {
     ///
     /// # Errors
     /// `NotFound` if the node does not serve it; `Overloaded` if it has [`EXECUTORS_MAX`](super::EXECUTORS_MAX) already.
-    pub fn closes_with(self, node: &impl Reach) -> Result<Self> {
+    pub fn closes_with(self, node: &impl AsServices) -> Result<Self> {
         let executors = node.services().provided::<Executors>().map_err(|error| {
             let name = &self.shared.name;
             let text = format!("no node closes batch executor `{name}`; build the node with `batch::serve(builder)`");
@@ -239,7 +239,7 @@ impl<T: Send + Sync + 'static, R: Send + 'static> BatchExecutor<T, R> {
     }
 }
 
-impl<T: Send + Sync + 'static, R: Send + 'static> Closes for Shared<T, R> {
+impl<T: Send + Sync + 'static, R: Send + 'static> Closes for ExecutorCore<T, R> {
     fn finish(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         let horizon = self.close(Phase::Closing);
         Box::pin(self.ended_before(horizon))
@@ -255,7 +255,7 @@ impl Drop for Returned<'_> {
     }
 }
 
-impl<T, R> Shared<T, R> {
+impl<T, R> ExecutorCore<T, R> {
     fn size_of(&self, item: &T) -> Result<usize> {
         let Some(size) = self.size else { return Ok(0) };
         let bytes = size(item);
@@ -271,7 +271,7 @@ impl<T, R> Shared<T, R> {
         }
     }
 
-    fn enqueue(&self, item: T, bytes: usize) -> Result<Ticket<R>> {
+    fn enqueue(&self, item: T, bytes: usize) -> Result<PendingReply<R>> {
         let mut queue = self.queue.lock();
         if queue.phase != Phase::Open {
             return Err(self.closed());
@@ -478,7 +478,7 @@ impl<T, R> Shared<T, R> {
 }
 
 /// A lane that sleeps.
-struct Asleep<'a, T, R>(&'a Shared<T, R>);
+struct Asleep<'a, T, R>(&'a ExecutorCore<T, R>);
 
 impl<T, R> Drop for Asleep<'_, T, R> {
     fn drop(&mut self) {

@@ -10,21 +10,21 @@ use tokio::time::Instant;
 
 use super::BatchWriter;
 use super::cell::Cell;
-use super::executor::Shared;
+use super::executor::ExecutorCore;
 use super::failure::shared as shared_error;
 use super::in_place::watched;
 use super::queue::Batch;
 use super::write_time::in_time;
 
 /// What the lanes of an executor hold together. When the last one is dropped, nobody writes any more: their runtime ends.
-pub(super) struct Crew<T, R>(Arc<Shared<T, R>>);
+pub(super) struct Crew<T, R>(Arc<ExecutorCore<T, R>>);
 
 impl<T, R> Crew<T, R> {
-    pub(super) fn new(shared: &Arc<Shared<T, R>>) -> Arc<Self> {
+    pub(super) fn new(shared: &Arc<ExecutorCore<T, R>>) -> Arc<Self> {
         Arc::new(Self(shared.clone()))
     }
 
-    pub(super) fn shared(&self) -> &Arc<Shared<T, R>> {
+    pub(super) fn shared(&self) -> &Arc<ExecutorCore<T, R>> {
         &self.0
     }
 }
@@ -38,27 +38,27 @@ impl<T, R> Drop for Crew<T, R> {
 }
 
 /// Writes batches until there are to be no more, or another has taken its place.
-pub(super) async fn run<T, R, W>(shared: Arc<Shared<T, R>>, writer: Arc<W>, _crew: Arc<Crew<T, R>>)
+pub(super) async fn run<T, R, W>(shared: Arc<ExecutorCore<T, R>>, writer: Arc<W>, _crew: Arc<Crew<T, R>>)
 where
     T: Send + Sync + 'static,
     R: Send + 'static,
     W: BatchWriter<T, R>,
 {
     while let Some(Batch { number, items, cell, .. }) = shared.next().await {
-        let flight = Flight { shared: &shared, number, items: items.len(), cell: Some(cell) };
+        let in_progress = BatchInProgress { shared: &shared, number, items: items.len(), cell: Some(cell) };
         let writing = Writing { shared: &shared, writer: &*writer, number };
         let results = match shared.settings.writes_once() {
             true => writing.once(items).await,
             false => writing.run(&items).await,
         };
         let Some(results) = results else { return };
-        flight.land(results);
+        in_progress.land(results);
     }
 }
 
 /// A batch that is being written. If that is cut short, nobody knows how far it came.
-struct Flight<'a, T, R> {
-    shared: &'a Shared<T, R>,
+struct BatchInProgress<'a, T, R> {
+    shared: &'a ExecutorCore<T, R>,
     number: u64,
     items: usize,
     /// `None` once everybody is told.
@@ -68,7 +68,7 @@ struct Flight<'a, T, R> {
 /// What became of each item; `None` if the writer was given up, and others have been told.
 type Results<R> = Option<Vec<Option<Result<R>>>>;
 
-impl<T, R> Flight<'_, T, R> {
+impl<T, R> BatchInProgress<'_, T, R> {
     fn land(mut self, results: Vec<Option<Result<R>>>) {
         let failed = results.iter().filter(|result| matches!(result, Some(Err(_)))).count();
         self.shared.counters.batch(results.len() - failed, failed);
@@ -79,7 +79,7 @@ impl<T, R> Flight<'_, T, R> {
     }
 }
 
-impl<T, R> Drop for Flight<'_, T, R> {
+impl<T, R> Drop for BatchInProgress<'_, T, R> {
     fn drop(&mut self) {
         if let Some(cell) = &self.cell {
             let text = format!(
@@ -95,7 +95,7 @@ impl<T, R> Drop for Flight<'_, T, R> {
 
 /// What it takes to write a batch.
 struct Writing<'a, T, R, W> {
-    shared: &'a Shared<T, R>,
+    shared: &'a ExecutorCore<T, R>,
     writer: &'a W,
     number: u64,
 }

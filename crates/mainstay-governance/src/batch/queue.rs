@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::BatchSettings;
-use super::cell::{Cell, Ticket};
+use super::cell::{Cell, PendingReply};
 
 /// Up to how many items are written as one batch, if they can be; the callers of more have enough to do meanwhile.
 const CROWD_MAX: usize = 256;
@@ -108,7 +108,7 @@ impl<T, R> Queue<T, R> {
     }
 
     /// Puts an item into the batch that gathers. True if a lane has something to do because of it.
-    pub(super) fn push(&mut self, item: T, bytes: usize) -> (Ticket<R>, bool) {
+    pub(super) fn push(&mut self, item: T, bytes: usize) -> (PendingReply<R>, bool) {
         if self.open.as_ref().is_some_and(|open| open.bytes.saturating_add(bytes) > self.bytes_max) {
             self.seal();
         }
@@ -125,7 +125,7 @@ impl<T, R> Queue<T, R> {
                 due: (!self.linger.is_zero()).then(|| since + self.linger),
             }
         });
-        let ticket = Ticket { cell: open.cell.clone(), place: open.items.len() };
+        let ticket = PendingReply { cell: open.cell.clone(), place: open.items.len() };
         open.items.push(item);
         open.bytes = open.bytes.saturating_add(bytes);
         self.items += 1;

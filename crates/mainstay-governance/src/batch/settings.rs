@@ -4,7 +4,7 @@ use mainstay::{Error, Result};
 
 use super::write_time::{self, WRITE_TIME_LIMIT, WRITE_TIME_MAX_DEFAULT};
 use super::{RetryPolicy, SplitPolicy};
-use crate::reach::Reach;
+use crate::as_services::AsServices;
 use crate::settings::{BATCHES, in_force};
 
 /// How a [`BatchExecutor`](super::BatchExecutor) batches.
@@ -94,7 +94,7 @@ impl BatchSettings {
     ///
     /// # Errors
     /// `Invalid` if what was set does not go together with this.
-    pub fn in_force(self, node: &impl Reach, name: &str) -> Result<Self> {
+    pub fn in_force(self, node: &impl AsServices, name: &str) -> Result<Self> {
         in_force(node.services(), BATCHES, name, self)
     }
 

@@ -10,7 +10,7 @@ use super::preloaded::Preloaded;
 use super::provision::CacheProvision;
 use super::shard::CachingRef;
 use super::source::CacheSource;
-use crate::reach::Reach;
+use crate::as_services::AsServices;
 use crate::unserved::unserved;
 
 /// A cache that all nodes share, in front of a [`CacheSource`]. Cheap to clone. See the [module](super).
@@ -50,7 +50,7 @@ impl<S: CacheSource> SmartCache<S> {
     ///
     /// # Errors
     /// `NotFound` if the node was not given the source; `Invalid` for a source without shards.
-    pub fn open(node: &impl Reach) -> Result<Self> {
+    pub fn open(node: &impl AsServices) -> Result<Self> {
         if S::SHARDS == 0 {
             return Err(Error::invalid(format!("the cache {} has no shards: give `SHARDS` at least 1", S::NAME)));
         }

@@ -19,12 +19,12 @@ struct Waiter<G> {
 
 /// The place of a caller in the line. It is given up when this is dropped.
 #[must_use = "whoever does not wait has no place in the line"]
-pub(super) struct Place<G> {
+pub(super) struct QueuedCaller<G> {
     permits: u64,
     receiver: oneshot::Receiver<Result<G>>,
 }
 
-impl<G> Place<G> {
+impl<G> QueuedCaller<G> {
     /// Waits for the permits, for so long at most.
     pub(super) async fn served(self, limit: &str, time: Duration) -> Result<G> {
         let permits = self.permits;
@@ -45,12 +45,12 @@ impl<G> Line<G> {
     }
 
     /// Lets a caller wait at the end of the line.
-    pub(super) fn join(&mut self, permits: u64) -> Result<Place<G>> {
+    pub(super) fn join(&mut self, permits: u64) -> Result<QueuedCaller<G>> {
         self.join_within(permits, self.waiting_max)
     }
 
     /// The same with another bound on how many may wait.
-    pub(super) fn join_within(&mut self, permits: u64, waiting_max: usize) -> Result<Place<G>> {
+    pub(super) fn join_within(&mut self, permits: u64, waiting_max: usize) -> Result<QueuedCaller<G>> {
         if let Some(why) = &self.ended {
             return Err(Error::fatal(why.clone()));
         }
@@ -65,7 +65,7 @@ impl<G> Line<G> {
         }
         let (sender, receiver) = oneshot::channel();
         self.waiting.push_back(Waiter { permits, sender });
-        Ok(Place { permits, receiver })
+        Ok(QueuedCaller { permits, receiver })
     }
 
     /// True if nobody waits.

@@ -3,7 +3,7 @@ use mainstay::prelude::*;
 
 use crate::owner::holding::Holding;
 use crate::owner::owned::{NotOpen, OwnedResource, OwnerFields, OwnsResource};
-use crate::owner::{Fence, Holder, Life, Opening, Owner, OwnerStatus, Resource};
+use crate::owner::{Fence, FenceLineage, Holder, Opening, Owner, OwnerStatus, Resource};
 use crate::settings::OWNERS;
 
 /// The one owner of a resource: an actor that alone holds the real thing.
@@ -16,7 +16,8 @@ pub struct ResourceOwner<R: Resource> {
     /// The token of the last opening. Raised and saved before each.
     fence: State<Fence>,
     /// The line of tokens that it belongs to.
-    life: State<Life>,
+    #[actor(name = "life")]
+    lineage: State<FenceLineage>,
     resource: Provided<R>,
     owned: OwnedResource<R>,
     ctx: Context,
@@ -65,8 +66,8 @@ impl<R: Resource> ResourceOwner<R> {
 
 impl<R: Resource> OwnsResource<R> for ResourceOwner<R> {
     fn fields(&mut self) -> OwnerFields<'_, R> {
-        let Self { fence, life, resource, owned, ctx } = self;
-        OwnerFields { fence, life, resource, owned, ctx }
+        let Self { fence, lineage, resource, owned, ctx } = self;
+        OwnerFields { fence, lineage, resource, owned, ctx }
     }
 
     fn opening(&self, fence: Fence) -> Result<Opening> {

@@ -1,7 +1,7 @@
 use mainstay::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::owner::{Fence, Holder, Life};
+use crate::owner::{Fence, FenceLineage, Holder};
 
 /// Who may write a thing outside: what it remembers of its last opening, and what every opening comes with.
 ///
@@ -29,7 +29,8 @@ pub struct Claim {
     /// The token of the opening.
     pub fence: Fence,
     /// The line of tokens that it belongs to.
-    pub life: Life,
+    #[serde(rename = "life")]
+    pub lineage: FenceLineage,
 }
 
 impl Claim {
@@ -37,7 +38,7 @@ impl Claim {
     /// than all before, and remembers the claim otherwise. `last` is to be kept and changed under the same lock, or in the
     /// same transaction, as what it guards.
     ///
-    /// A program that has no life may come with the same token again.
+    /// A program that has no lineage may come with the same token again.
     ///
     /// # Errors
     /// `Fatal` for another holder, naming both; `NotPrimary` for a token that was seen already, which
@@ -45,7 +46,8 @@ impl Claim {
     pub fn open(&self, last: &mut Option<Self>) -> Result<()> {
         if let Some(last) = last {
             self.refuse_other(last)?;
-            let is_again = self.fence == last.fence && self.life == last.life && self.life == Life::NONE;
+            let is_again =
+                self.fence == last.fence && self.lineage == last.lineage && self.lineage == FenceLineage::NONE;
             if self.fence <= last.fence && !is_again {
                 return Err(self.fence.stale(last.fence));
             }
@@ -94,8 +96,8 @@ impl Claim {
 mod tests {
     use super::*;
 
-    fn claim(holder: &str, fence: u64, life: u64) -> Claim {
-        Claim { holder: holder.into(), fence: Fence::new(fence), life: Life::new(life) }
+    fn claim(holder: &str, fence: u64, lineage: u64) -> Claim {
+        Claim { holder: holder.into(), fence: Fence::new(fence), lineage: FenceLineage::new(lineage) }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use mainstay::{Error, Result};
 
-use crate::owner::{Fence, Life};
+use crate::owner::{Fence, FenceLineage};
 
 /// What an actor has been told of the tokens outside, which may be more than it has on record itself: its state was deleted, or
 /// is that of a backup.
@@ -20,9 +20,9 @@ impl Counter {
         }
     }
 
-    /// The token of the next opening, and its life, after those on record. A new life begins with the first token, and when
+    /// The token of the next opening, and its lineage, after those on record. A new lineage begins with the first token, and when
     /// what is on record is not all that was.
-    pub(crate) fn next(&self, fence: Fence, life: Life) -> Result<(Fence, Life)> {
+    pub(crate) fn next(&self, fence: Fence, lineage: FenceLineage) -> Result<(Fence, FenceLineage)> {
         let went_back = self.seen != Fence::NONE && self.seen >= fence;
         if went_back {
             tracing::error!(
@@ -32,10 +32,10 @@ impl Counter {
                  from there; or another node writes by the same name, which must not be"
             );
         }
-        let life = if life == Life::NONE || went_back { Life::draw() } else { life };
+        let lineage = if lineage == FenceLineage::NONE || went_back { FenceLineage::draw() } else { lineage };
         let next = fence.max(self.seen).next()?;
         next.check_above(fence)?;
-        Ok((next, life))
+        Ok((next, lineage))
     }
 }
 
@@ -46,16 +46,16 @@ mod tests {
     #[test]
     fn tokens_go_on_from_the_larger_of_both_and_a_life_ends_with_the_record() {
         let mut counter = Counter::default();
-        let (fence, life) = counter.next(Fence::NONE, Life::NONE).unwrap();
-        assert!(fence == Fence::new(1) && life != Life::NONE);
-        assert_eq!(counter.next(fence, life).unwrap(), (Fence::new(2), life));
+        let (fence, lineage) = counter.next(Fence::NONE, FenceLineage::NONE).unwrap();
+        assert!(fence == Fence::new(1) && lineage != FenceLineage::NONE);
+        assert_eq!(counter.next(fence, lineage).unwrap(), (Fence::new(2), lineage));
         counter.hear(&Error::invalid("says nothing"));
         counter.hear(&fence.stale(Fence::new(200)));
         counter.hear(&fence.stale(Fence::new(100)));
-        let (jumped, anew) = counter.next(fence, life).unwrap();
-        assert!(jumped == Fence::new(201) && anew != life);
+        let (jumped, anew) = counter.next(fence, lineage).unwrap();
+        assert!(jumped == Fence::new(201) && anew != lineage);
         assert_eq!(counter.next(jumped, anew).unwrap(), (Fence::new(202), anew), "once");
         counter.hear(&fence.stale(Fence::new(u64::MAX)));
-        assert!(counter.next(fence, life).is_err());
+        assert!(counter.next(fence, lineage).is_err());
     }
 }

@@ -51,7 +51,7 @@
 //!   and so what is outside also remembers the [`Holder`], and refuses another: a [`Claim`] is both.
 //!
 //! An owner whose tokens begin anew, because it was deleted, was restored from a backup or has a new folder of data, is refused
-//! once; then it goes on from the token that the outside remembers, in a new [`Life`].
+//! once; then it goes on from the token that the outside remembers, in a new [`FenceLineage`].
 //!
 //! # When something fails
 //!
@@ -78,7 +78,7 @@ mod fence;
 
 mod holder;
 
-mod life;
+mod lineage;
 
 mod claim;
 
@@ -105,7 +105,7 @@ pub use claim::Claim;
 pub use fence::Fence;
 pub use holder::Holder;
 pub use interface::{Owner, OwnerRef};
-pub use life::Life;
+pub use lineage::FenceLineage;
 pub use mainstay::Backoff;
 pub use opening::Opening;
 pub use resource::{Reset, Resource};

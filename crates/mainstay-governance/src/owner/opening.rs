@@ -1,4 +1,4 @@
-use crate::owner::{Claim, Fence, Holder, Life};
+use crate::owner::{Claim, Fence, FenceLineage, Holder};
 
 /// What a [`Resource`](crate::owner::Resource) is told when it is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,14 +15,14 @@ pub struct Opening {
     /// The token of this opening, to be handed to whatever can refuse a stale one.
     pub fence: Fence,
     /// The line of tokens that the token belongs to.
-    pub life: Life,
+    pub lineage: FenceLineage,
 }
 
 impl Opening {
     /// The opening of a resource that has one owner, by a [program](Holder::program) unless told otherwise.
     pub fn new(key: impl Into<String>, fence: Fence) -> Self {
         let key = key.into();
-        Self { resource: key.clone(), key, member: None, holder: Holder::program(), fence, life: Life::NONE }
+        Self { resource: key.clone(), key, member: None, holder: Holder::program(), fence, lineage: FenceLineage::NONE }
     }
 
     /// The opening of a member of a pool.
@@ -38,10 +38,10 @@ impl Opening {
         self
     }
 
-    /// The same in this life of the holder.
+    /// The same in this lineage of the holder.
     #[must_use]
-    pub fn in_life(mut self, life: Life) -> Self {
-        self.life = life;
+    pub fn in_lineage(mut self, lineage: FenceLineage) -> Self {
+        self.lineage = lineage;
         self
     }
 
@@ -54,6 +54,6 @@ impl Opening {
 
     /// What is outside remembers of it, to know who may write.
     pub fn claim(&self) -> Claim {
-        Claim { holder: self.holder.clone(), fence: self.fence, life: self.life }
+        Claim { holder: self.holder.clone(), fence: self.fence, lineage: self.lineage }
     }
 }

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 use crate::owner::counter::Counter;
 use crate::owner::holding::Holding;
 use crate::owner::settings::owner_settings;
-use crate::owner::{Fence, Life, Opening, OwnerSettings, Resource};
+use crate::owner::{Fence, FenceLineage, Opening, OwnerSettings, Resource};
 
 /// The name of the timer that checks an open resource.
 const CHECK: &str = "check";
@@ -37,7 +37,7 @@ pub(crate) struct OwnerFields<'a, R: Resource> {
     /// The token of the last opening. Raised and saved before each.
     pub(crate) fence: &'a mut State<Fence>,
     /// The line of tokens that it belongs to.
-    pub(crate) life: &'a mut State<Life>,
+    pub(crate) lineage: &'a mut State<FenceLineage>,
     pub(crate) resource: &'a R,
     pub(crate) owned: &'a mut OwnedResource<R>,
     pub(crate) ctx: &'a Context,
@@ -119,11 +119,11 @@ pub(crate) trait OwnsResource<R: Resource>: Actor {
     /// save.
     fn raise_fence(&mut self) -> impl Future<Output = Result<Opening>> + Send {
         async {
-            let OwnerFields { fence, life, owned, .. } = self.fields();
-            let next = owned.counter.next(**fence, **life)?;
-            (**fence, **life) = next;
+            let OwnerFields { fence, lineage, owned, .. } = self.fields();
+            let next = owned.counter.next(**fence, **lineage)?;
+            (**fence, **lineage) = next;
             match self.save().await {
-                Ok(()) => Ok(self.opening(next.0)?.in_life(next.1)),
+                Ok(()) => Ok(self.opening(next.0)?.in_lineage(next.1)),
                 Err(error) => Err(self.fields().owned.fail(error)),
             }
         }

@@ -47,7 +47,7 @@ pub(crate) trait Coordinator<R: Resource> {
 #[interface]
 pub(crate) trait Member<R: Resource> {
     /// Does a job, or hands it back and says why.
-    async fn run(&mut self, ticket: Ticket, job: R::Job) -> Result<Ran<R>>;
+    async fn run(&mut self, ticket: JobTicket, job: R::Job) -> Result<Ran<R>>;
 
     /// It does not belong to the pool any more, as of this version: closes the resource, after what came before.
     async fn retire(&mut self, version: u64) -> Result<()>;
@@ -91,7 +91,7 @@ pub(crate) struct Grant {
 
 /// What a job is admitted by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ticket {
+pub(crate) struct JobTicket {
     /// Of the view by which the member was picked.
     pub(crate) version: u64,
     /// The token of the lease.

@@ -11,9 +11,9 @@ use tokio::time::{Instant, sleep};
 
 use crate::lease::{self, HeldLease};
 use crate::owner::{Fence, Resource};
-use crate::pool::interface::{CoordinatorRef, Grant, REVOKE_TIME_MAX, Ran, Refusal, Ticket};
-use crate::pool::resource_pool::Shared;
-use crate::pool::roster::Seat;
+use crate::pool::interface::{CoordinatorRef, Grant, JobTicket, REVOKE_TIME_MAX, Ran, Refusal};
+use crate::pool::resource_pool::PoolCore;
+use crate::pool::roster::MemberHandle;
 
 /// A member of a pool, for one holder alone until this is dropped.
 ///
@@ -24,8 +24,8 @@ use crate::pool::roster::Seat;
 /// [`Resource::reset`]. All its jobs are done by one opening of the resource; if that is closed between two of them, the lease
 /// is of no more use.
 pub struct Lease<R: Resource> {
-    shared: Arc<Shared<R>>,
-    seat: Arc<Seat<R>>,
+    shared: Arc<PoolCore<R>>,
+    handle: Arc<MemberHandle<R>>,
     token: u64,
     timeout: Duration,
     term: Arc<Mutex<HeldLease>>,
@@ -40,15 +40,15 @@ pub struct Lease<R: Resource> {
 
 impl<R: Resource> fmt::Debug for Lease<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Lease({}/{}, token {})", self.shared.key, self.seat.index, self.token)
+        write!(f, "Lease({}/{}, token {})", self.shared.key, self.handle.index, self.token)
     }
 }
 
 impl<R: Resource> Lease<R> {
     /// A lease that was granted, after it was asked for at this time.
     pub(crate) fn new(
-        shared: Arc<Shared<R>>,
-        seat: Arc<Seat<R>>,
+        shared: Arc<PoolCore<R>>,
+        handle: Arc<MemberHandle<R>>,
         grant: Grant,
         asked: Instant,
         timeout: Duration,
@@ -60,12 +60,12 @@ impl<R: Resource> Lease<R> {
         let renewing = tokio::spawn(keep_renewing(shared.coordinator.clone(), grant, pause, term.clone()));
         let (token, opening) = (grant.token, AtomicU64::new(0));
         let (is_used, rest) = (AtomicBool::new(false), Mutex::default());
-        Self { shared, seat, token, timeout, term, opening, is_used, renewing, rest }
+        Self { shared, handle, token, timeout, term, opening, is_used, renewing, rest }
     }
 
     /// The number of the member.
     pub fn index(&self) -> u32 {
-        self.seat.index
+        self.handle.index
     }
 
     /// False once the lease could not be renewed in time, by the clock: also in a process that has stood still meanwhile.
@@ -79,7 +79,7 @@ impl<R: Resource> Lease<R> {
     /// That of the job. `Retry` if the lease is over, if the member rests after a failure, or if its resource was closed since
     /// the last job of this lease, and with it what that has begun: the job has not begun.
     pub async fn run(&self, job: R::Job) -> Result<R::Reply> {
-        let (key, index) = (&self.shared.key, self.seat.index);
+        let (key, index) = (&self.shared.key, self.handle.index);
         let text = match self.try_run(self.timeout, job).await? {
             Ran::Done { reply, .. } => return Ok(reply),
             Ran::Refused(_, Refusal::LeaseOver) => {
@@ -106,10 +106,10 @@ impl<R: Resource> Lease<R> {
         }
         let opening = Fence::new(self.opening.load(Ordering::Relaxed));
         let opening = Some(opening).filter(|opening| *opening != Fence::NONE);
-        let ticket = Ticket { version: self.shared.roster().view.version, lease: Some(self.token), opening };
+        let ticket = JobTicket { version: self.shared.roster().view.version, lease: Some(self.token), opening };
         self.is_used.store(true, Ordering::Relaxed);
-        let _in_flight = self.seat.enter();
-        let ran = self.seat.member.with_timeout(timeout).run(ticket, job).await?;
+        let _in_flight = self.handle.enter();
+        let ran = self.handle.member.with_timeout(timeout).run(ticket, job).await?;
         if let Ran::Done { opening, .. } = &ran {
             self.opening.store(opening.get(), Ordering::Relaxed);
         }
@@ -122,7 +122,7 @@ impl<R: Resource> Lease<R> {
         if let Refusal::Resting { left, .. } = &refusal {
             *self.rest.lock() = *left;
         }
-        self.shared.heed(&self.seat, refusal, version).await;
+        self.shared.heed(&self.handle, refusal, version).await;
     }
 }
 
@@ -133,19 +133,19 @@ impl<R: Resource> Drop for Lease<R> {
             self.renewing.abort();
             return;
         };
-        let (coordinator, seat, term) = (self.shared.coordinator.clone(), self.seat.clone(), self.term.clone());
+        let (coordinator, handle, term) = (self.shared.coordinator.clone(), self.handle.clone(), self.term.clone());
         let (token, rest, renewing) = (self.token, *self.rest.lock(), self.renewing.abort_handle());
         let is_used = self.is_used.load(Ordering::Relaxed);
         runtime.spawn(async move {
             if is_used {
                 // First, so that what this holder has left is gone whoever comes next, and whenever. If it does not arrive, the
                 // member does it before the first job of another lease.
-                let _ = seat.member.with_timeout(REVOKE_TIME_MAX).revoke(token).await;
+                let _ = handle.member.with_timeout(REVOKE_TIME_MAX).revoke(token).await;
             }
             renewing.abort();
             // One that is over may be another's. If this does not arrive, the lease expires.
             if is_held(&term) {
-                let _ = coordinator.release(seat.index, token, rest).await;
+                let _ = coordinator.release(handle.index, token, rest).await;
             }
         });
     }

@@ -6,9 +6,9 @@ use tokio::time::Instant;
 use crate::metric::MemberMetrics;
 use crate::owner::holding::Holding;
 use crate::owner::owned::{NotOpen, OwnedResource, OwnerFields, OwnsResource};
-use crate::owner::{Fence, Holder, Life, Opening, Resource};
+use crate::owner::{Fence, FenceLineage, Holder, Opening, Resource};
 use crate::pool::breaker::Breaker;
-use crate::pool::interface::{Admission, CoordinatorRef, Member, Ran, Refusal, Ticket};
+use crate::pool::interface::{Admission, CoordinatorRef, JobTicket, Member, Ran, Refusal};
 use crate::pool::names::Names;
 use crate::pool::settings::pool_settings;
 use crate::pool::{Coordination, MemberStatus};
@@ -23,7 +23,8 @@ pub struct PoolMember<R: Resource> {
     /// The token of the last opening. Raised and saved before each.
     fence: State<Fence>,
     /// The line of tokens that it belongs to.
-    life: State<Life>,
+    #[actor(name = "life")]
+    lineage: State<FenceLineage>,
     resource: Provided<R>,
     owned: OwnedResource<R>,
     breaker: Breaker,
@@ -92,7 +93,7 @@ impl<R: Resource> PoolMember<R> {
     }
 
     /// Whether a job may be done at all.
-    async fn admit_job(&mut self, ticket: Ticket) -> Result<Option<Refusal>> {
+    async fn admit_job(&mut self, ticket: JobTicket) -> Result<Option<Refusal>> {
         if let Some(version) = self.retired.filter(|version| ticket.version <= *version) {
             return Ok(Some(Refusal::Retired { version }));
         }
@@ -144,8 +145,8 @@ impl<R: Resource> PoolMember<R> {
 
 impl<R: Resource> OwnsResource<R> for PoolMember<R> {
     fn fields(&mut self) -> OwnerFields<'_, R> {
-        let Self { fence, life, resource, owned, ctx, .. } = self;
-        OwnerFields { fence, life, resource, owned, ctx }
+        let Self { fence, lineage, resource, owned, ctx, .. } = self;
+        OwnerFields { fence, lineage, resource, owned, ctx }
     }
 
     fn opening(&self, fence: Fence) -> Result<Opening> {
@@ -210,7 +211,7 @@ impl<R: Resource> Remindable for PoolMember<R> {
 }
 
 impl<R: Resource> Member<R> for PoolMember<R> {
-    async fn run(&mut self, ticket: Ticket, job: R::Job) -> Result<Ran<R>> {
+    async fn run(&mut self, ticket: JobTicket, job: R::Job) -> Result<Ran<R>> {
         self.version = self.version.max(ticket.version);
         if let Some(refusal) = self.admit_job(ticket).await? {
             return Ok(Ran::Refused(job, refusal));

@@ -159,7 +159,7 @@ mod breaker;
 
 mod batching;
 
-pub use crate::reach::Reach;
+pub use crate::as_services::AsServices;
 pub use breaker::{BreakerSettings, BreakerState};
 pub use coordinator::PoolCoordinator;
 pub use lease::Lease;

@@ -14,11 +14,12 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::lease;
 use crate::owner::Resource;
-use crate::pool::interface::{CoordinatorRef, Grant, MemberRef, Ran, Refusal, Ticket, View};
+use crate::pool::interface::{CoordinatorRef, Grant, JobTicket, MemberRef, Ran, Refusal, View};
 use crate::pool::names::Names;
-use crate::pool::roster::{AllRest, Roster, Seat, Wanted};
+use crate::pool::roster::{AllRest, MemberHandle, Roster, Wanted};
 use crate::pool::{
-    Coordination, DRAIN_TIME_MAX, Lease, MemberReport, Pick, PoolCoordinator, PoolMember, PoolStatus, Priority, Reach,
+    AsServices, Coordination, DRAIN_TIME_MAX, Lease, MemberReport, Pick, PoolCoordinator, PoolMember, PoolStatus,
+    Priority,
 };
 use crate::settings::{OWNERS, POOLS};
 use crate::unserved::unserved;
@@ -40,14 +41,14 @@ const STATUS_TIME_MAX: Duration = Duration::from_secs(1);
 ///
 /// [The page of this module](crate::pool) says how a pool works.
 pub struct ResourcePool<R: Resource> {
-    shared: Arc<Shared<R>>,
+    shared: Arc<PoolCore<R>>,
     pick: Option<Pick>,
     priority: Priority,
     timeout: Duration,
 }
 
 /// What the clones of a handle share.
-pub(crate) struct Shared<R: Resource> {
+pub(crate) struct PoolCore<R: Resource> {
     pub(crate) key: String,
     pub(crate) coordinator: CoordinatorRef<R>,
     services: Services,
@@ -93,7 +94,7 @@ impl<R: Resource> ResourcePool<R> {
     ///
     /// # Errors
     /// `NotFound` if the node does not serve pools of this resource, `Invalid` if its settings cannot be; those of a call.
-    pub async fn open(from: &impl Reach, key: impl Into<String>) -> Result<Self> {
+    pub async fn open(from: &impl AsServices, key: impl Into<String>) -> Result<Self> {
         let (services, key) = (from.services().clone(), key.into());
         let coordinator = services.actor_named(Names::<R>::COORDINATOR, key.as_str());
         let coordinator: CoordinatorRef<R> = coordinator.map_err(unserved(
@@ -103,7 +104,7 @@ impl<R: Resource> ResourcePool<R> {
         ))?;
         let view = coordinator.view().await?;
         let roster = Roster::new(view, &[], |index| member(&services, &key, index))?;
-        let shared = Shared {
+        let shared = PoolCore {
             key,
             coordinator,
             services,
@@ -212,9 +213,9 @@ impl<R: Resource> ResourcePool<R> {
         let known = self.shared.coordinator.status().await?;
         self.shared.install(known.view)?;
         let roster = self.shared.roster();
-        let members = roster.seats().iter().map(|seat| async {
-            let status = seat.member.with_timeout(STATUS_TIME_MAX).status().await.ok();
-            MemberReport { index: seat.index, in_flight: seat.in_flight(), status }
+        let members = roster.handles().iter().map(|handle| async {
+            let status = handle.member.with_timeout(STATUS_TIME_MAX).status().await.ok();
+            MemberReport { index: handle.index, in_flight: handle.in_flight(), status }
         });
         let members = join_all(members).await;
         Ok(PoolStatus {
@@ -234,16 +235,16 @@ impl<R: Resource> ResourcePool<R> {
             let left = self.left(deadline, "given a job")?;
             let roster = shared.roster_now().await;
             let turn = shared.turns.fetch_add(1, Ordering::Relaxed);
-            let seat = match roster.pick(wanted, turn, Instant::now()) {
-                Ok(seat) => seat,
+            let handle = match roster.pick(wanted, turn, Instant::now()) {
+                Ok(handle) => handle,
                 Err(rest) => {
                     self.wait(rest, deadline).await?;
                     continue;
                 }
             };
-            let member = seat.member.with_timeout(left);
-            let in_flight = seat.enter();
-            let ran = member.run(Ticket { version: roster.view.version, lease: None, opening: None }, job).await?;
+            let member = handle.member.with_timeout(left);
+            let in_flight = handle.enter();
+            let ran = member.run(JobTicket { version: roster.view.version, lease: None, opening: None }, job).await?;
             drop(in_flight);
             let refusal = match ran {
                 Ran::Done { reply, version, .. } => {
@@ -255,7 +256,7 @@ impl<R: Resource> ResourcePool<R> {
                     refusal
                 }
             };
-            shared.heed(seat, refusal, roster.view.version).await;
+            shared.heed(handle, refusal, roster.view.version).await;
         }
     }
 
@@ -320,7 +321,7 @@ impl<R: Resource> ResourcePool<R> {
     }
 }
 
-impl<R: Resource> Shared<R> {
+impl<R: Resource> PoolCore<R> {
     pub(crate) fn roster(&self) -> Arc<Roster<R>> {
         self.roster.read().clone()
     }
@@ -344,13 +345,13 @@ impl<R: Resource> Shared<R> {
     }
 
     /// A member by its number, if it is known or turns out to be one.
-    async fn seat(&self, index: u32) -> Result<Arc<Seat<R>>> {
+    async fn handle(&self, index: u32) -> Result<Arc<MemberHandle<R>>> {
         let roster = self.roster();
-        if let Some(seat) = roster.seats().get(index as usize) {
-            return Ok(seat.clone());
+        if let Some(handle) = roster.handles().get(index as usize) {
+            return Ok(handle.clone());
         }
         self.refresh(roster.view.version).await?;
-        let known = self.roster().seats().get(index as usize).cloned();
+        let known = self.roster().handles().get(index as usize).cloned();
         known.ok_or_else(|| {
             Error::new(ErrorKind::Retry, format!("member {index} of pool {:?} has gone: call again", self.key))
         })
@@ -358,8 +359,8 @@ impl<R: Resource> Shared<R> {
 
     /// A lease that was granted, after it was asked for at this time.
     async fn lease(self: &Arc<Self>, grant: Grant, asked: Instant, timeout: Duration) -> Result<Lease<R>> {
-        match self.seat(grant.index).await {
-            Ok(seat) => Ok(Lease::new(self.clone(), seat, grant, asked, timeout)),
+        match self.handle(grant.index).await {
+            Ok(handle) => Ok(Lease::new(self.clone(), handle, grant, asked, timeout)),
             Err(error) => {
                 // If it does not arrive, the lease expires.
                 let _ = self.coordinator.release(grant.index, grant.token, Duration::ZERO).await;
@@ -369,7 +370,7 @@ impl<R: Resource> Shared<R> {
     }
 
     /// Does what a refusal calls for, before another member is tried.
-    pub(crate) async fn heed(&self, seat: &Seat<R>, refusal: Refusal, version: u64) {
+    pub(crate) async fn heed(&self, handle: &MemberHandle<R>, refusal: Refusal, version: u64) {
         match refusal {
             Refusal::Retired { .. } => {
                 // Without an answer it looks again: the job has not begun, and its time limit is not over.
@@ -377,7 +378,7 @@ impl<R: Resource> Shared<R> {
                     sleep(PAUSE).await;
                 }
             }
-            Refusal::Resting { left, cause } => seat.rest(left, cause, Instant::now()),
+            Refusal::Resting { left, cause } => handle.rest(left, cause, Instant::now()),
             Refusal::LeaseOver | Refusal::Reopened => {}
         }
     }
@@ -400,7 +401,7 @@ impl<R: Resource> Shared<R> {
     fn install(&self, view: View) -> Result<()> {
         let mut roster = self.roster.write();
         if view.version > roster.view.version {
-            *roster = Arc::new(Roster::new(view, roster.seats(), |index| member(&self.services, &self.key, index))?);
+            *roster = Arc::new(Roster::new(view, roster.handles(), |index| member(&self.services, &self.key, index))?);
         }
         Ok(())
     }
@@ -409,7 +410,7 @@ impl<R: Resource> Shared<R> {
 /// Takes a lease for somebody who waits for it. If they go away their place in line is free at once, and a lease that has
 /// been granted by then is given back.
 async fn acquire<R: Resource>(
-    shared: Arc<Shared<R>>,
+    shared: Arc<PoolCore<R>>,
     priority: Priority,
     left: Duration,
     timeout: Duration,

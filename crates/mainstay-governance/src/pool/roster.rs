@@ -14,11 +14,11 @@ use crate::pool::pick::member_of;
 /// The members of a pool as a handle knows them: its copy of the [`View`], with what it has learned by itself.
 pub(crate) struct Roster<R: Resource> {
     pub(crate) view: View,
-    seats: Vec<Arc<Seat<R>>>,
+    handles: Vec<Arc<MemberHandle<R>>>,
 }
 
 /// A member as a handle knows it.
-pub(crate) struct Seat<R: Resource> {
+pub(crate) struct MemberHandle<R: Resource> {
     pub(crate) index: u32,
     pub(crate) member: MemberRef<R>,
     /// How many jobs of this handle it has.
@@ -42,29 +42,33 @@ pub(crate) enum Wanted<'k> {
 
 impl<R: Resource> Roster<R> {
     /// The members of a view. What was known of those that stay is kept.
-    pub(crate) fn new(view: View, known: &[Arc<Seat<R>>], seat: impl Fn(u32) -> Result<MemberRef<R>>) -> Result<Self> {
+    pub(crate) fn new(
+        view: View,
+        known: &[Arc<MemberHandle<R>>],
+        handle: impl Fn(u32) -> Result<MemberRef<R>>,
+    ) -> Result<Self> {
         let kept = known.iter().take(view.size as usize).cloned().map(Ok);
         let fresh = (known.len() as u32..view.size).map(|index| {
-            let member = seat(index)?;
-            Ok(Arc::new(Seat { index, member, in_flight: AtomicUsize::new(0), rest: Mutex::new(None) }))
+            let member = handle(index)?;
+            Ok(Arc::new(MemberHandle { index, member, in_flight: AtomicUsize::new(0), rest: Mutex::new(None) }))
         });
-        Ok(Self { view, seats: kept.chain(fresh).collect::<Result<_>>()? })
+        Ok(Self { view, handles: kept.chain(fresh).collect::<Result<_>>()? })
     }
 
-    pub(crate) fn seats(&self) -> &[Arc<Seat<R>>] {
-        &self.seats
+    pub(crate) fn handles(&self) -> &[Arc<MemberHandle<R>>] {
+        &self.handles
     }
 
     /// Picks a member. `turn` is a number that rises with each pick.
-    pub(crate) fn pick(&self, wanted: Wanted<'_>, turn: usize, now: Instant) -> Result<&Arc<Seat<R>>, AllRest> {
+    pub(crate) fn pick(&self, wanted: Wanted<'_>, turn: usize, now: Instant) -> Result<&Arc<MemberHandle<R>>, AllRest> {
         let empty = || AllRest { until: now, cause: "the pool has no members".to_owned() };
         if let Wanted::Of(key) = wanted {
-            let seat = self.seats.get(member_of(key, self.seats.len())).ok_or_else(empty)?;
-            return seat.rest_left(now).map_or(Ok(seat), Err);
+            let handle = self.handles.get(member_of(key, self.handles.len())).ok_or_else(empty)?;
+            return handle.rest_left(now).map_or(Ok(handle), Err);
         }
-        let (before, after) = self.seats.split_at(turn % self.seats.len().max(1));
+        let (before, after) = self.handles.split_at(turn % self.handles.len().max(1));
         let mut all_rest: Option<AllRest> = None;
-        let awake = after.iter().chain(before).filter(|seat| match seat.rest_left(now) {
+        let awake = after.iter().chain(before).filter(|handle| match handle.rest_left(now) {
             None => true,
             Some(rest) => {
                 all_rest = all_rest.take().into_iter().chain([rest]).min_by_key(|rest| rest.until);
@@ -72,14 +76,14 @@ impl<R: Resource> Roster<R> {
             }
         });
         let picked = match wanted {
-            Wanted::Any(Pick::LeastLoaded) => awake.min_by_key(|seat| seat.in_flight()),
+            Wanted::Any(Pick::LeastLoaded) => awake.min_by_key(|handle| handle.in_flight()),
             Wanted::Any(Pick::RoundRobin) | Wanted::Of(_) => awake.take(1).next(),
         };
         picked.ok_or_else(|| all_rest.unwrap_or_else(empty))
     }
 }
 
-impl<R: Resource> Seat<R> {
+impl<R: Resource> MemberHandle<R> {
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight.load(Ordering::Relaxed)
     }
@@ -107,7 +111,7 @@ impl<R: Resource> Seat<R> {
 }
 
 /// A job that a member has.
-pub(crate) struct InFlight<R: Resource>(Arc<Seat<R>>);
+pub(crate) struct InFlight<R: Resource>(Arc<MemberHandle<R>>);
 
 impl<R: Resource> Drop for InFlight<R> {
     fn drop(&mut self) {

@@ -24,9 +24,9 @@ pub(super) struct Chart {
     pub(super) version: u64,
     /// The number of shards, decided by who came first; zero before that.
     pub(super) shards: u32,
-    pub(super) resources: BTreeMap<String, Standing>,
+    pub(super) resources: BTreeMap<String, ResourceEntry>,
     /// By number. None ever goes away, because entities are on it.
-    pub(super) partitions: Vec<Seat>,
+    pub(super) partitions: Vec<PartitionPlacement>,
     /// The entities that were moved, and the version from which on, oldest first.
     pub(super) moved: VecDeque<(Entity, u64)>,
     /// Moves up to this version may be forgotten.
@@ -35,14 +35,14 @@ pub(super) struct Chart {
 
 /// A resource, and whether it gets anything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Standing {
+pub(super) struct ResourceEntry {
     pub(super) resource: PhysicalResource,
     pub(super) is_draining: bool,
 }
 
 /// Where a partition is, and from which version on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Seat {
+pub(super) struct PartitionPlacement {
     pub(super) resource: String,
     pub(super) since: u64,
 }
@@ -50,54 +50,54 @@ pub(super) struct Seat {
 impl Chart {
     /// The partitions that may get new entities.
     pub(super) fn open_partitions(&self) -> impl Iterator<Item = (u32, &PhysicalResource)> {
-        (0..).zip(&self.partitions).filter_map(|(number, seat)| {
-            let standing = self.resources.get(&seat.resource)?;
-            (!standing.is_draining).then_some((number, &standing.resource))
+        (0..).zip(&self.partitions).filter_map(|(number, placement)| {
+            let entry = self.resources.get(&placement.resource)?;
+            (!entry.is_draining).then_some((number, &entry.resource))
         })
     }
 
     /// The resource that a partition is on.
     pub(super) fn resource_of(&self, partition: u32) -> Option<&PhysicalResource> {
-        let seat = self.partitions.get(usize::try_from(partition).ok()?)?;
-        self.resources.get(&seat.resource).map(|standing| &standing.resource)
+        let placement = self.partitions.get(usize::try_from(partition).ok()?)?;
+        self.resources.get(&placement.resource).map(|entry| &entry.resource)
     }
 
     /// Adds a resource with its partitions; one that is there gets what is new. One that was drained may get entities again,
     /// and takes partitions back from the others. True if anything has changed.
     pub(super) fn add_resource(&mut self, resource: PhysicalResource) -> Result<bool> {
-        self.put_resource(Standing { resource, is_draining: false })
+        self.put_resource(ResourceEntry { resource, is_draining: false })
     }
 
     /// As [`add_resource`](Chart::add_resource), except that one that was drained stays so: who says this repeats what was
     /// true before.
     pub(super) fn adopt_resource(&mut self, resource: PhysicalResource) -> Result<bool> {
         let is_draining = self.is_draining(&resource.name);
-        self.put_resource(Standing { resource, is_draining })
+        self.put_resource(ResourceEntry { resource, is_draining })
     }
 
-    fn put_resource(&mut self, mut standing: Standing) -> Result<bool> {
-        standing.resource.check()?;
-        let name = standing.resource.name.clone();
-        let wanted = standing.resource.partitions;
+    fn put_resource(&mut self, mut entry: ResourceEntry) -> Result<bool> {
+        entry.resource.check()?;
+        let name = entry.resource.name.clone();
+        let wanted = entry.resource.partitions;
         let missing = match self.resources.get(&name) {
             None if self.resources.len() >= RESOURCES_MAX => {
                 return Err(overloaded(format!("there are {RESOURCES_MAX} resources already (RESOURCES_MAX)")));
             }
             None => wanted,
-            Some(_) if standing.is_draining => 0,
+            Some(_) if entry.is_draining => 0,
             Some(known) if known.is_draining => wanted,
             // Some may have been moved away, and are not made up for.
             Some(known) => {
-                standing.resource.partitions = wanted.max(known.resource.partitions);
+                entry.resource.partitions = wanted.max(known.resource.partitions);
                 wanted.saturating_sub(known.resource.partitions)
             }
         };
-        if self.resources.get(&name) == Some(&standing) {
+        if self.resources.get(&name) == Some(&entry) {
             return Ok(false);
         }
         let missing = missing as usize;
         let room = PARTITIONS_MAX.saturating_sub(self.partitions.len());
-        let mut spare = self.spare(&name, standing.resource.region.as_deref());
+        let mut spare = self.spare(&name, entry.resource.region.as_deref());
         // None ever goes away. If whoever comes back brought new ones each time, there would soon be no room for any.
         let taken = if self.is_draining(&name) { missing.min(spare.len()) } else { missing.saturating_sub(room) };
         if taken > spare.len() || missing - taken > room {
@@ -106,13 +106,13 @@ impl Chart {
             )));
         }
         self.version += 1;
-        let seat = Seat { resource: name.clone(), since: self.version };
+        let placement = PartitionPlacement { resource: name.clone(), since: self.version };
         spare.truncate(taken);
         for index in spare {
-            self.partitions[index] = seat.clone();
+            self.partitions[index] = placement.clone();
         }
-        self.partitions.extend(std::iter::repeat_n(seat, missing - taken));
-        self.resources.insert(name, standing);
+        self.partitions.extend(std::iter::repeat_n(placement, missing - taken));
+        self.resources.insert(name, entry);
         Ok(true)
     }
 
@@ -121,13 +121,14 @@ impl Chart {
     /// its own, if nothing has happened in between.
     fn spare(&self, name: &str, region: Option<&str>) -> Vec<usize> {
         let mut spare = Vec::new();
-        for (other, standing) in self.resources.iter().filter(|(other, _)| *other != name) {
-            let is_far = standing.resource.region.as_deref() != region;
-            let seats = self.partitions.iter().enumerate().filter(|(_, seat)| seat.resource == *other);
-            let mut seats: Vec<_> = seats.map(|(index, seat)| (is_far, Reverse((seat.since, index)), index)).collect();
-            seats.sort_unstable();
-            let excess = seats.len().saturating_sub(standing.resource.partitions as usize);
-            spare.extend(seats.into_iter().take(excess));
+        for (other, entry) in self.resources.iter().filter(|(other, _)| *other != name) {
+            let is_far = entry.resource.region.as_deref() != region;
+            let placements = self.partitions.iter().enumerate().filter(|(_, placement)| placement.resource == *other);
+            let mut placements: Vec<_> =
+                placements.map(|(index, placement)| (is_far, Reverse((placement.since, index)), index)).collect();
+            placements.sort_unstable();
+            let excess = placements.len().saturating_sub(entry.resource.partitions as usize);
+            spare.extend(placements.into_iter().take(excess));
         }
         spare.sort_unstable();
         spare.into_iter().map(|(.., index)| index).collect()
@@ -135,25 +136,25 @@ impl Chart {
 
     /// True if a resource was drained, and not added again since.
     pub(super) fn is_draining(&self, name: &str) -> bool {
-        self.resources.get(name).is_some_and(|standing| standing.is_draining)
+        self.resources.get(name).is_some_and(|entry| entry.is_draining)
     }
 
     /// Moves a partition. True if it was elsewhere.
     pub(super) fn move_partition(&mut self, partition: u32, resource: &str) -> Result<bool> {
         self.target(resource)?;
         let count = self.partitions.len();
-        let seat = usize::try_from(partition).ok().and_then(|index| self.partitions.get_mut(index));
-        let Some(seat) = seat else {
+        let placement = usize::try_from(partition).ok().and_then(|index| self.partitions.get_mut(index));
+        let Some(placement) = placement else {
             return Err(Error::new(
                 ErrorKind::NotFound,
                 format!("there is no partition {partition}: there are {count}"),
             ));
         };
-        if seat.resource == resource {
+        if placement.resource == resource {
             return Ok(false);
         }
         self.version += 1;
-        *seat = Seat { resource: resource.to_owned(), since: self.version };
+        *placement = PartitionPlacement { resource: resource.to_owned(), since: self.version };
         Ok(true)
     }
 
@@ -176,17 +177,17 @@ impl Chart {
     /// Moves everything away from a resource: to those of its region if there are any, and among them to those with the
     /// fewest partitions. True if anything has changed.
     pub(super) fn drain(&mut self, name: &str) -> Result<bool> {
-        let Some(standing) = self.resources.get(name) else { return Err(self.unknown(name)) };
-        let (region, was_draining) = (standing.resource.region.clone(), standing.is_draining);
+        let Some(entry) = self.resources.get(name) else { return Err(self.unknown(name)) };
+        let (region, was_draining) = (entry.resource.region.clone(), entry.is_draining);
         let mut loads: BTreeMap<String, usize> = BTreeMap::new();
         let others = || self.resources.values().filter(|other| !other.is_draining && other.resource.name != name);
-        let is_near = |other: &&Standing| other.resource.region == region;
+        let is_near = |other: &&ResourceEntry| other.resource.region == region;
         let has_near = others().any(|other| is_near(&other));
         for other in others().filter(|other| !has_near || is_near(other)) {
-            let count = self.partitions.iter().filter(|seat| seat.resource == other.resource.name).count();
+            let count = self.partitions.iter().filter(|placement| placement.resource == other.resource.name).count();
             loads.insert(other.resource.name.clone(), count);
         }
-        let is_used = self.partitions.iter().any(|seat| seat.resource == name);
+        let is_used = self.partitions.iter().any(|placement| placement.resource == name);
         if was_draining && !is_used {
             return Ok(false);
         }
@@ -196,13 +197,13 @@ impl Chart {
             )));
         }
         self.version += 1;
-        for seat in self.partitions.iter_mut().filter(|seat| seat.resource == name) {
+        for placement in self.partitions.iter_mut().filter(|placement| placement.resource == name) {
             let Some((target, count)) = loads.iter_mut().min_by_key(|(_, count)| **count) else { break };
             *count += 1;
-            *seat = Seat { resource: target.clone(), since: self.version };
+            *placement = PartitionPlacement { resource: target.clone(), since: self.version };
         }
-        if let Some(standing) = self.resources.get_mut(name) {
-            standing.is_draining = true;
+        if let Some(entry) = self.resources.get_mut(name) {
+            entry.is_draining = true;
         }
         Ok(true)
     }
@@ -212,7 +213,7 @@ impl Chart {
         if !self.resources.contains_key(name) {
             return Err(self.unknown(name));
         }
-        let left = self.partitions.iter().filter(|seat| seat.resource == name).count();
+        let left = self.partitions.iter().filter(|placement| placement.resource == name).count();
         if left > 0 {
             return Err(Error::new(
                 ErrorKind::Conflict,
@@ -228,10 +229,10 @@ impl Chart {
     pub(super) fn target(&self, name: &str) -> Result<&PhysicalResource> {
         match self.resources.get(name) {
             None => Err(self.unknown(name)),
-            Some(standing) if standing.is_draining => Err(Error::invalid(format!(
+            Some(entry) if entry.is_draining => Err(Error::invalid(format!(
                 "{name:?} is being drained: choose another resource, or add this one again"
             ))),
-            Some(standing) => Ok(&standing.resource),
+            Some(entry) => Ok(&entry.resource),
         }
     }
 

@@ -19,8 +19,8 @@ use super::shard::{Placing, ResolverShardRef, shard_id, shard_index};
 use super::sight::Pass;
 use super::source::SourceStatus;
 use super::view::View;
+use crate::as_services::AsServices;
 use crate::metric::ResolverMetrics;
-use crate::reach::Reach;
 use crate::settings::{RESOLVERS, in_force};
 use crate::unserved::unserved;
 
@@ -66,7 +66,7 @@ impl Resolver {
     /// # Errors
     /// `Invalid` for settings or a name that cannot be, and for another number of shards than the resolver has;
     /// `NotFound` if its actors are not served; `Overloaded` above [`HOLDERS_MAX`](super::HOLDERS_MAX); those of a call.
-    pub async fn open(from: &impl Reach, name: &str, settings: ResolverSettings) -> Result<Self> {
+    pub async fn open(from: &impl AsServices, name: &str, settings: ResolverSettings) -> Result<Self> {
         let services = from.services();
         let settings = in_force(services, RESOLVERS, name, settings)?;
         match services.provided::<Resolvers>() {
@@ -288,7 +288,11 @@ impl Resolver {
     pub async fn resources(&self) -> Result<Vec<(PhysicalResource, Vec<u32>)>> {
         let chart = self.map.chart().await?;
         let partitions = |name: &str| {
-            (0..).zip(&chart.partitions).filter(|(_, seat)| seat.resource == name).map(|(number, _)| number).collect()
+            (0..)
+                .zip(&chart.partitions)
+                .filter(|(_, placement)| placement.resource == name)
+                .map(|(number, _)| number)
+                .collect()
         };
         Ok(chart.resources.values().map(|it| (it.resource.clone(), partitions(&it.resource.name))).collect())
     }

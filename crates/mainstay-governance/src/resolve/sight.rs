@@ -62,9 +62,9 @@ impl Sight {
         self.chart = chart;
         let calls = &mut self.calls;
         calls.retain(|_, calls| calls.count.load(Ordering::SeqCst) > 0);
-        for (name, standing) in &self.chart.resources {
+        for (name, entry) in &self.chart.resources {
             let calls = calls.entry(name.clone()).or_insert_with(|| Arc::new(Calls::new(self.bell.clone())));
-            calls.is_draining.store(standing.is_draining, Ordering::SeqCst);
+            calls.is_draining.store(entry.is_draining, Ordering::SeqCst);
         }
         is_complete.then_some(moved)
     }
@@ -85,8 +85,9 @@ impl Sight {
         if !self.lease.is_held(now) || ticket.version > self.chart.version {
             return Verdict::Unknown;
         }
-        let seat = usize::try_from(ticket.partition).ok().and_then(|index| self.chart.partitions.get(index));
-        let holds = seat.is_some_and(|seat| seat.resource == resource && seat.since <= ticket.version)
+        let placement = usize::try_from(ticket.partition).ok().and_then(|index| self.chart.partitions.get(index));
+        let holds = placement
+            .is_some_and(|placement| placement.resource == resource && placement.since <= ticket.version)
             && !self.has_moved_since(&ticket.entity, ticket.version);
         match self.calls.get(resource) {
             Some(calls) if holds => {

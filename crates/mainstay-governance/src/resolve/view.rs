@@ -27,13 +27,13 @@ pub(super) struct View {
     sight: RwLock<Sight>,
     memory: Mutex<Memory<Entity, u32>>,
     /// One at a time renews, and those who come meanwhile find it done.
-    renewing: tokio::sync::Mutex<Standing>,
+    renewing: tokio::sync::Mutex<HolderState>,
     bell: Arc<Notify>,
 }
 
 /// Whether a view is a holder, or was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Standing {
+enum HolderState {
     Holder,
     /// Since this moment.
     Gone(Instant),
@@ -60,7 +60,7 @@ impl View {
             map,
             sight: RwLock::new(Sight::new(chart, HeldLease::begun(asked, lease), bell.clone())),
             memory: Mutex::new(Memory::new(remembered_max)),
-            renewing: tokio::sync::Mutex::new(Standing::Holder),
+            renewing: tokio::sync::Mutex::new(HolderState::Holder),
             bell,
         });
         tokio::spawn(keep(Arc::downgrade(&view), events, Leaving::of(&view)));
@@ -125,8 +125,8 @@ impl View {
 
     /// Renews the lease, takes over what has changed and says so.
     pub(super) async fn renew(&self) -> Result<()> {
-        let standing = self.renewing.lock().await;
-        if let Standing::Gone(since) = *standing {
+        let state = self.renewing.lock().await;
+        if let HolderState::Gone(since) = *state {
             return Err(left(since));
         }
         for _ in 0..RENEWALS_IN_A_ROW_MAX {
@@ -167,14 +167,14 @@ impl View {
     }
 
     async fn has_left(&self) -> bool {
-        matches!(*self.renewing.lock().await, Standing::Gone(_))
+        matches!(*self.renewing.lock().await, HolderState::Gone(_))
     }
 
     /// Begins nothing any more and gives the lease back, so that nobody waits for it to run out. Who has calls under way
     /// keeps it: they may be waited for.
     pub(super) async fn leave(&self) {
-        let mut standing = self.renewing.lock().await;
-        *standing = Standing::Gone(Instant::now());
+        let mut state = self.renewing.lock().await;
+        *state = HolderState::Gone(Instant::now());
         let is_idle = {
             let mut sight = self.sight.write();
             sight.lease.end(lease::now());

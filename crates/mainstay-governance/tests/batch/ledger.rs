@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mainstay::prelude::*;
 use mainstay_governance::batch::durable::{DurableSettings, DurableWriter, Numbered};
-use mainstay_governance::owner::{Fence, Life, Opening};
+use mainstay_governance::owner::{Fence, FenceLineage, Opening};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
 
@@ -25,7 +25,7 @@ pub(crate) struct Ledger {
 struct Table {
     highest: Fence,
     /// By what is unique.
-    rows: BTreeMap<(Life, u64), String>,
+    rows: BTreeMap<(FenceLineage, u64), String>,
     /// How many items each write had, whatever came of it.
     writes: Vec<usize>,
     fails: Option<ErrorKind>,
@@ -76,8 +76,8 @@ impl Ledger {
         if items.iter().any(|numbered| numbered.item.contains("poison")) {
             return Err(Error::invalid("there is poison in it"));
         }
-        for Numbered { life, number, item } in items {
-            let before = table.rows.insert((*life, *number), item.to_string());
+        for Numbered { lineage, number, item } in items {
+            let before = table.rows.insert((*lineage, *number), item.to_string());
             assert!(before.is_none_or(|before| before == **item), "number {number} was given to two items");
         }
         Ok(())

@@ -1,8 +1,8 @@
 //! The node log in segment files.
 //!
 //! The way of a batch: [`SegmentLog::submit`](NodeLog::submit) → `State::submit` (checks, finds room, writes it into
-//! the open block, makes it visible) → the writer takes the block → `Shared::write` → `Shared::sync` →
-//! `Shared::complete` (calls everybody who waits). Beside it the segment cleaner removes, moves and prepares segments.
+//! the open block, makes it visible) → the writer takes the block → `LogCore::write` → `LogCore::sync` →
+//! `LogCore::complete` (calls everybody who waits). Beside it the segment cleaner removes, moves and prepares segments.
 //! `docs/internals/node-log.md` has the bytes and the argument why a crash loses nothing that was acknowledged.
 
 mod activity;
@@ -44,7 +44,7 @@ use index::Index;
 use io_error::io_error;
 pub use options::{Driver, LogOptions, SyncDelay};
 use recovery::Recovered;
-use shared::Shared;
+use shared::LogCore;
 use state::{Planned, State};
 
 use super::{Done, GroupId, GroupView, LogBatch, NodeLog, Refused};
@@ -82,7 +82,7 @@ pub struct SegmentLog {
 /// Dropped with the last clone.
 #[derive(Debug)]
 struct Handle {
-    shared: Arc<Shared>,
+    shared: Arc<LogCore>,
     threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
@@ -159,14 +159,14 @@ impl SegmentLog {
         };
         let driver = options.driver.clone();
         let state = State::new(recovered, spare);
-        let shared = Arc::new(Shared::new(disk, dir.to_path_buf(), options, state, lock));
+        let shared = Arc::new(LogCore::new(disk, dir.to_path_buf(), options, state, lock));
         shared.look();
         // Made before the threads are started: if one cannot be, dropping it ends the others and frees the folder.
         let handle = Arc::new(Handle { shared: Arc::clone(&shared), threads: Mutex::default() });
         match driver {
             Driver::Thread => {
                 for (name, run) in [
-                    ("mainstay-log", writer::run_thread as fn(&Shared)),
+                    ("mainstay-log", writer::run_thread as fn(&LogCore)),
                     ("mainstay-log-cleaner", segment_cleaner::run_thread),
                 ] {
                     let thread = start(Worker { name, shared: Arc::clone(&shared), run })?;
@@ -208,8 +208,8 @@ fn create(disk: &dyn Disk, dir: &Path, header: SegmentHeader) -> Result<Arc<Segm
 /// What a thread of the log does.
 struct Worker {
     name: &'static str,
-    shared: Arc<Shared>,
-    run: fn(&Shared),
+    shared: Arc<LogCore>,
+    run: fn(&LogCore),
 }
 
 type Started = Result<JoinHandle<()>>;

@@ -6,7 +6,7 @@ use mainstay_core::time;
 use mainstay_core::{Error, ErrorKind, Result};
 
 use super::driving::drive;
-use super::shared::Shared;
+use super::shared::EndpointCore;
 use crate::channel::Channel;
 use crate::handshake::{self, Agreed};
 use crate::hello::{Refusal, RefusalCode};
@@ -16,7 +16,7 @@ use crate::policy::Introduction;
 use crate::stream::{Connection, Listen};
 
 /// Accepts connections until the endpoint stops.
-pub(super) async fn accept_all(shared: Arc<Shared>, mut listen: Box<dyn Listen>) {
+pub(super) async fn accept_all(shared: Arc<EndpointCore>, mut listen: Box<dyn Listen>) {
     loop {
         let connection = match listen.accept().await {
             Ok(connection) => connection,
@@ -34,7 +34,7 @@ pub(super) async fn accept_all(shared: Arc<Shared>, mut listen: Box<dyn Listen>)
     }
 }
 
-async fn accept(shared: Arc<Shared>, connection: Connection, pending: super::doorway::Pending) {
+async fn accept(shared: Arc<EndpointCore>, connection: Connection, pending: super::doorway::Pending) {
     let (remote, limit) = (connection.remote.clone(), shared.options.timing.handshake_max);
     let agreed = time::timeout(limit, agree(&shared, connection)).await;
     drop(pending);
@@ -48,7 +48,10 @@ async fn accept(shared: Arc<Shared>, connection: Connection, pending: super::doo
 }
 
 /// Finds out who it is, and answers. `None` if it is refused for the sake of another connection.
-async fn agree(shared: &Arc<Shared>, connection: Connection) -> Result<Option<(Arc<Link>, Arc<Channel>, Agreed)>> {
+async fn agree(
+    shared: &Arc<EndpointCore>,
+    connection: Connection,
+) -> Result<Option<(Arc<Link>, Arc<Channel>, Agreed)>> {
     let mut met = handshake::meet(&shared.options, connection, false).await?;
     let heard = handshake::hear_hello(&shared.options, &mut met).await?;
     let decided = heard.and_then(|(introduction, hello)| {
@@ -82,7 +85,7 @@ struct Attached {
 }
 
 /// Makes a connection that of its peer, from here on.
-fn attach(shared: &Arc<Shared>, introduction: Introduction, mark: Mark) -> Result<Attached, Refusal> {
+fn attach(shared: &Arc<EndpointCore>, introduction: Introduction, mark: Mark) -> Result<Attached, Refusal> {
     if shared.is_stopping() {
         return Err(Refusal::new(RefusalCode::Stopping, "the node is being stopped"));
     }
@@ -116,7 +119,7 @@ fn attach(shared: &Arc<Shared>, introduction: Introduction, mark: Mark) -> Resul
 struct Unwelcomed<'s> {
     link: Arc<Link>,
     channel: Option<Arc<Channel>>,
-    shared: &'s Arc<Shared>,
+    shared: &'s Arc<EndpointCore>,
 }
 
 impl Unwelcomed<'_> {

@@ -6,7 +6,7 @@ use mainstay_core::time;
 use mainstay_core::{Error, ErrorKind, NodeId, Result};
 
 use super::driving::drive;
-use super::shared::Shared;
+use super::shared::EndpointCore;
 use crate::address::Address;
 use crate::channel::Channel;
 use crate::class::Lane;
@@ -25,7 +25,7 @@ enum Dialed {
 }
 
 /// Dials the peer of a link until there is a connection, or until a dial has failed, and then moves its bytes.
-pub(super) async fn dial(shared: Arc<Shared>, link: Arc<Link>, channel: Arc<Channel>) {
+pub(super) async fn dial(shared: Arc<EndpointCore>, link: Arc<Link>, channel: Arc<Channel>) {
     loop {
         let limit = shared.options.timing.handshake_max;
         let dialed = time::timeout(limit, dial_once(&shared, &link, &channel)).await;
@@ -65,7 +65,7 @@ pub(super) async fn dial(shared: Arc<Shared>, link: Arc<Link>, channel: Arc<Chan
     }
 }
 
-async fn dial_once(shared: &Shared, link: &Link, channel: &Arc<Channel>) -> Result<Dialed> {
+async fn dial_once(shared: &EndpointCore, link: &Link, channel: &Arc<Channel>) -> Result<Dialed> {
     let Peer::Node(node) = link.peer else { return Err(Error::invalid("only nodes are dialed")) };
     let address = shared.address(node)?;
     let connection = shared.options.dial.dial(&address).await?;
@@ -84,7 +84,7 @@ async fn dial_once(shared: &Shared, link: &Link, channel: &Arc<Channel>) -> Resu
 }
 
 /// Connects to whoever is at an address.
-pub(super) async fn connect(shared: Arc<Shared>, address: Address) -> Result<NodeId> {
+pub(super) async fn connect(shared: Arc<EndpointCore>, address: Address) -> Result<NodeId> {
     let limit = shared.options.timing.handshake_max;
     let agreed = async {
         let connection = shared.options.dial.dial(&address).await?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mainstay_core::time::{self, Instant};
 
-use super::shared::Shared;
+use super::shared::EndpointCore;
 use crate::channel::Channel;
 use crate::class::Lane;
 use crate::driver::{Driver, Supervisor};
@@ -14,7 +14,7 @@ use crate::policy::Introduction;
 use crate::tls::Security;
 
 /// Moves the bytes of a connection until it ends.
-pub(super) async fn drive(shared: Arc<Shared>, link: Arc<Link>, channel: Arc<Channel>, agreed: Agreed) {
+pub(super) async fn drive(shared: Arc<EndpointCore>, link: Arc<Link>, channel: Arc<Channel>, agreed: Agreed) {
     let Agreed { stream, peer, windows, certificate, .. } = agreed;
     // Version numbers of frames fit into a byte.
     channel.open(u8::try_from(peer.protocol).unwrap_or(u8::MAX), windows);
@@ -53,7 +53,7 @@ pub(super) async fn drive(shared: Arc<Shared>, link: Arc<Link>, channel: Arc<Cha
 
 /// What the driver of a connection tells the endpoint.
 struct Supervising {
-    shared: Arc<Shared>,
+    shared: Arc<EndpointCore>,
     link: Arc<Link>,
     channel: Arc<Channel>,
     peer: Arc<Introduction>,
@@ -71,7 +71,7 @@ impl Supervisor for Supervising {
 
 /// Cleans up after a connection, however its task ends.
 struct Attached {
-    shared: Arc<Shared>,
+    shared: Arc<EndpointCore>,
     link: Arc<Link>,
     channel: Arc<Channel>,
     peer: Arc<Introduction>,

@@ -24,7 +24,7 @@ mod driving;
 mod shared;
 
 use call::Call;
-use shared::Shared;
+use shared::EndpointCore;
 
 /// How often a message is put into another connection because the one before came to its end at that moment.
 const ATTEMPTS_MAX: usize = 4;
@@ -65,14 +65,14 @@ const ATTEMPTS_MAX: usize = 4;
 /// ```
 #[derive(Clone)]
 pub struct Endpoint {
-    shared: Arc<Shared>,
-    _life: Arc<Life>,
+    shared: Arc<EndpointCore>,
+    _guard: Arc<EndpointGuard>,
 }
 
 /// Ends the tasks of an endpoint when nobody can use it any more. The tasks themselves hold the rest.
-struct Life(Arc<Shared>);
+struct EndpointGuard(Arc<EndpointCore>);
 
-impl Drop for Life {
+impl Drop for EndpointGuard {
     fn drop(&mut self) {
         self.0.halt();
     }
@@ -96,8 +96,8 @@ impl Endpoint {
     /// `Invalid` if the options contradict each other or the certificate.
     pub fn start(options: EndpointOptions, serve: Arc<dyn Serve>) -> Result<Self> {
         options.check()?;
-        let shared = Shared::start(options, serve);
-        Ok(Self { _life: Arc::new(Life(shared.clone())), shared })
+        let shared = EndpointCore::start(options, serve);
+        Ok(Self { _guard: Arc::new(EndpointGuard(shared.clone())), shared })
     }
 
     /// Accepts connections, and returns where.

@@ -29,7 +29,7 @@ use crate::tls::Security;
 use crate::{handshake, policy::Introduction};
 
 /// What all tasks of an endpoint share.
-pub(super) struct Shared {
+pub(super) struct EndpointCore {
     pub(super) options: EndpointOptions,
     pub(super) serve: Arc<dyn Serve>,
     pub(super) scope: Scope,
@@ -45,7 +45,7 @@ pub(super) struct Shared {
     throttle: Throttle,
 }
 
-impl Shared {
+impl EndpointCore {
     pub(super) fn start(options: EndpointOptions, serve: Arc<dyn Serve>) -> Arc<Self> {
         let shared = Arc::new(Self {
             serve,
@@ -292,7 +292,7 @@ impl Shared {
 }
 
 /// Closes connections of nodes that are removed.
-async fn follow_removals(shared: Arc<Shared>) {
+async fn follow_removals(shared: Arc<EndpointCore>) {
     let mut removed = shared.options.removed.clone();
     loop {
         let nodes: Vec<_> = removed.borrow_and_update().iter().copied().collect();
@@ -308,7 +308,7 @@ async fn follow_removals(shared: Arc<Shared>) {
 }
 
 /// Moves connections over when there are new certificates.
-async fn follow_credentials(shared: Arc<Shared>, mut replaced: watch::Receiver<u64>) {
+async fn follow_credentials(shared: Arc<EndpointCore>, mut replaced: watch::Receiver<u64>) {
     while replaced.changed().await.is_ok() {
         shared.renew_connections();
     }

@@ -7,13 +7,13 @@ use mainstay::prelude::*;
 use tokio::time::Instant;
 
 use super::book::{Book, dead_name, item_name};
-use super::waiters::{Waiter, Waiters};
-use super::writing::{Desk, Outcome, Writing, blames_items, writer_of};
+use super::waiters::{QueueWaiter, Waiters};
+use super::writing::{Desk, WriteOutcome, Writing, blames_items, writer_of};
 use super::{DeadLetter, DurableQueue, DurableSettings, DurableStatus, DurableWriter, Numbered};
 use crate::batch::write_time::in_time;
 use crate::metric::QueueMetrics;
 use crate::owner::counter::Counter;
-use crate::owner::{Fence, Holder, Life, Opening};
+use crate::owner::{Fence, FenceLineage, Holder, Opening};
 use crate::settings::{QUEUES, in_force};
 
 /// The reminder that is set while items wait.
@@ -34,8 +34,9 @@ pub struct DurableBatch<W: DurableWriter> {
     mark: State<Option<W::Mark>>,
     /// The token of the last opening: raised in a turn that is durable before the opening begins.
     fence: State<Fence>,
-    /// The line of tokens that it belongs to, and what numbers are told apart by that another life has given too.
-    life: State<Life>,
+    /// The line of tokens that it belongs to, and what numbers are told apart by that another lineage has given too.
+    #[actor(name = "life")]
+    lineage: State<FenceLineage>,
     /// What is known of tokens that are not on record.
     counter: Counter,
     /// The numbers of items that were set aside, each of which is an entry of its own.
@@ -167,14 +168,14 @@ impl<W: DurableWriter> DurableBatch<W> {
         let is_open = self.desk.try_lock().is_ok_and(|desk| desk.is_some());
         if !is_open {
             // The write begins when this turn is durable: nobody opens with a token that another could have.
-            (*self.fence, *self.life) = self.counter.next(*self.fence, *self.life)?;
+            (*self.fence, *self.lineage) = self.counter.next(*self.fence, *self.lineage)?;
         }
         let (items, bytes) = self.batch()?;
         let holder = Holder::actor(W::NAME, self.ctx.id());
         let writing = Writing {
             writer: self.writer.share(),
             desk: self.desk.clone(),
-            opening: Opening::new(key, *self.fence).held_by(holder).in_life(*self.life),
+            opening: Opening::new(key, *self.fence).held_by(holder).in_lineage(*self.lineage),
             mark: (*self.mark).clone(),
             items,
             bytes,
@@ -209,14 +210,14 @@ impl<W: DurableWriter> DurableBatch<W> {
                 break;
             }
             bytes += size;
-            items.push(Numbered { life: *self.life, number, item });
+            items.push(Numbered { lineage: *self.lineage, number, item });
         }
         Ok((items, bytes))
     }
 
     /// A write has ended: what was written leaves the line, in the commit that keeps its mark.
-    async fn landed(&mut self, outcome: Outcome<W>) -> Result<()> {
-        let Outcome { result, items, bytes, token } = outcome;
+    async fn landed(&mut self, outcome: WriteOutcome<W>) -> Result<()> {
+        let WriteOutcome { result, items, bytes, token } = outcome;
         let took = self.begun.take().map_or(Duration::ZERO, |begun| begun.elapsed());
         self.metrics.written(items.len(), result.is_ok(), took);
         match result {
@@ -379,7 +380,7 @@ impl<W: DurableWriter> DurableQueue<W> for DurableBatch<W> {
     async fn append_and_wait(&mut self, item: W::Item) -> Result<Deferred<u64>> {
         let number = self.take(vec![item])?;
         let (answer, responder) = deferred();
-        self.waiters.add(number, Waiter::Number(responder))?;
+        self.waiters.add(number, QueueWaiter::Number(responder))?;
         Ok(answer)
     }
 
@@ -391,7 +392,7 @@ impl<W: DurableWriter> DurableQueue<W> for DurableBatch<W> {
             return Err(Error::new(ErrorKind::NotFound, text));
         }
         if number >= self.book.first {
-            self.waiters.add(number, Waiter::Item(responder))?;
+            self.waiters.add(number, QueueWaiter::Item(responder))?;
         } else if self.dead.contains(&number) {
             let error = &self.dead_letter(number)?.error;
             return Err(Error::invalid(format!("item {number} was set aside, because it cannot be written: {error}")));
@@ -406,7 +407,7 @@ impl<W: DurableWriter> DurableQueue<W> for DurableBatch<W> {
         if self.book.waiting() == 0 {
             responder.respond(Ok(()));
         } else {
-            self.waiters.add(self.book.next - 1, Waiter::Line(responder))?;
+            self.waiters.add(self.book.next - 1, QueueWaiter::Line(responder))?;
             self.write_now().await?;
         }
         Ok(answer)

@@ -46,10 +46,10 @@
 //!
 //! A batch may have been written when the process is killed, and not yet be removed. It is then written again, and the
 //! outside must be able to tell: items have *numbers* that never change, for a table where a number and its
-//! [life](Numbered::life) are unique; and the writer returns a *mark* that is stored with the removal and handed to the next write, for
+//! [lineage](Numbered::lineage) are unique; and the writer returns a *mark* that is stored with the removal and handed to the next write, for
 //! a file that is cut back to it.
 //!
-//! A line that was deleted, or restored from a backup, does not know what it has written. It begins a new life: its numbers are
+//! A line that was deleted, or restored from a backup, does not know what it has written. It begins a new lineage: its numbers are
 //! others than those before, and a file is not cut back behind what was there when it came. So nothing is lost, and what
 //! waited in the backup may be written twice.
 //!

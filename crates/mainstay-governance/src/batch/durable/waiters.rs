@@ -8,12 +8,12 @@ pub(super) const WAITERS_MAX: usize = 64 << 10;
 /// Who waits for an item to be written. They live as long as the activation: if it ends, they are told.
 #[derive(Default)]
 pub(super) struct Waiters {
-    by_number: BTreeMap<u64, Vec<Waiter>>,
+    by_number: BTreeMap<u64, Vec<QueueWaiter>>,
     count: usize,
 }
 
 /// What a caller waits for.
-pub(super) enum Waiter {
+pub(super) enum QueueWaiter {
     /// The item of the number is written.
     Item(Responder<()>),
     /// The same, and the answer is the number.
@@ -23,7 +23,7 @@ pub(super) enum Waiter {
 }
 
 impl Waiters {
-    pub(super) fn add(&mut self, number: u64, waiter: Waiter) -> Result<()> {
+    pub(super) fn add(&mut self, number: u64, waiter: QueueWaiter) -> Result<()> {
         if self.count >= WAITERS_MAX {
             let text = format!("{WAITERS_MAX} callers wait for items to be written already: ask again later");
             return Err(Error::new(ErrorKind::Overloaded, text));
@@ -42,9 +42,9 @@ impl Waiters {
             for waiter in waiters {
                 self.count -= 1;
                 match waiter {
-                    Waiter::Item(responder) => responder.respond(failure().map_or(Ok(()), Err)),
-                    Waiter::Number(responder) => responder.respond(failure().map_or(Ok(number), Err)),
-                    Waiter::Line(responder) => responder.respond(Ok(())),
+                    QueueWaiter::Item(responder) => responder.respond(failure().map_or(Ok(()), Err)),
+                    QueueWaiter::Number(responder) => responder.respond(failure().map_or(Ok(number), Err)),
+                    QueueWaiter::Line(responder) => responder.respond(Ok(())),
                 }
             }
         }

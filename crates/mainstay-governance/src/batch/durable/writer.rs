@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::DurableSettings;
-use crate::owner::{Life, Opening};
+use crate::owner::{FenceLineage, Opening};
 
 /// Where the items of a [`DurableBatch`](super::DurableBatch) go.
 ///
@@ -16,7 +16,7 @@ use crate::owner::{Life, Opening};
 ///
 /// To be correct:
 /// - a write is durable when it has returned;
-/// - an item that is written again, with the same life and number, is there once: either because the two together are unique
+/// - an item that is written again, with the same lineage and number, is there once: either because the two together are unique
 ///   outside, or because whatever is behind the mark is removed first;
 /// - a handle that was opened with a smaller token than another cannot write any more;
 /// - any future of it may be dropped before its end, when it takes longer than
@@ -92,7 +92,7 @@ pub struct Numbered<T> {
     /// Whose number it is. It changes when the actor has lost its state, and numbers are given again: the actor was deleted, or
     /// restored from a backup. What still waited in the backup may then be written a second time, and nothing is taken for
     /// something that was written before.
-    pub life: Life,
+    pub lineage: FenceLineage,
     /// Its place in the line. Numbers begin at 0 and have no gaps; those of items that were set aside are not written.
     pub number: u64,
     /// The item.
@@ -101,6 +101,6 @@ pub struct Numbered<T> {
 
 impl<T> Clone for Numbered<T> {
     fn clone(&self) -> Self {
-        Self { life: self.life, number: self.number, item: self.item.clone() }
+        Self { lineage: self.lineage, number: self.number, item: self.item.clone() }
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Writing<W: DurableWriter> {
 }
 
 /// What came of it.
-pub(super) struct Outcome<W: DurableWriter> {
+pub(super) struct WriteOutcome<W: DurableWriter> {
     pub(super) result: Result<W::Mark>,
     /// What was written; nothing if the first mark was asked for.
     pub(super) items: Vec<Numbered<W::Item>>,
@@ -40,7 +40,7 @@ pub(super) struct Outcome<W: DurableWriter> {
 }
 
 impl<W: DurableWriter> Writing<W> {
-    pub(super) async fn run(self) -> Outcome<W> {
+    pub(super) async fn run(self) -> WriteOutcome<W> {
         let attempt = AssertUnwindSafe(in_time(self.time_max, writer_of::<W>, self.attempt())).catch_unwind();
         let result = match attempt.await {
             // What took too long has taken what was open along.
@@ -53,7 +53,7 @@ impl<W: DurableWriter> Writing<W> {
         };
         let Self { items, bytes, token, mark, .. } = self;
         let items = if mark.is_some() { items } else { Vec::new() };
-        Outcome { result, items, bytes, token }
+        WriteOutcome { result, items, bytes, token }
     }
 
     async fn attempt(&self) -> Result<W::Mark> {

@@ -25,7 +25,7 @@ pub(super) struct SharesWanted {
 #[interface]
 pub(crate) trait ConcurrencyLimiting {
     /// Makes the limit, if there is none yet.
-    async fn found(&mut self, limit: u64) -> Result<u64>;
+    async fn create_if_absent(&mut self, limit: u64) -> Result<u64>;
 
     /// Answers a process that renews its share.
     async fn renew(&mut self, holder: String, report: Report) -> Result<Share>;
@@ -67,7 +67,7 @@ impl Lifecycle for ConcurrencyLimitActor {
 }
 
 impl ConcurrencyLimiting for ConcurrencyLimitActor {
-    async fn found(&mut self, limit: u64) -> Result<u64> {
+    async fn create_if_absent(&mut self, limit: u64) -> Result<u64> {
         check(limit)?;
         if let Some(known) = *self.limit {
             return Ok(known);

@@ -14,9 +14,9 @@ use super::actor::{ConcurrencyLimitingRef, SharesWanted};
 use super::desk::{Desk, too_many};
 use super::limiters::Limiters;
 use super::permit::Permit;
+use crate::as_services::AsServices;
 use crate::lease;
 use crate::metric::LimitMetrics;
-use crate::reach::Reach;
 use crate::settings::{LIMITS, in_force};
 use crate::unserved::unserved;
 
@@ -24,12 +24,12 @@ use crate::unserved::unserved;
 /// one. See the [module](crate::limit) for what holds.
 #[derive(Clone)]
 pub struct ConcurrencyLimiter {
-    shared: Arc<Shared>,
+    shared: Arc<LimiterCore>,
     settings: LimiterSettings,
     _use: Arc<Use>,
 }
 
-pub(super) struct Shared {
+pub(super) struct LimiterCore {
     name: String,
     holder: String,
     actor: ConcurrencyLimitingRef,
@@ -43,10 +43,10 @@ pub(super) struct Shared {
 }
 
 /// A limiter and its clones. The keeper ends after the last of them, when no permit is out.
-struct Use(Arc<Shared>);
+struct Use(Arc<LimiterCore>);
 
 impl Use {
-    fn of(shared: &Arc<Shared>) -> Arc<Self> {
+    fn of(shared: &Arc<LimiterCore>) -> Arc<Self> {
         shared.uses.fetch_add(1, Ordering::SeqCst);
         Arc::new(Self(shared.clone()))
     }
@@ -72,7 +72,7 @@ impl ConcurrencyLimiter {
     /// # Errors
     /// `Invalid` for a name or limit that cannot be; `NotFound` if the node does not serve limits
     /// ([`serve`](crate::limit::serve)); those of a call.
-    pub async fn open(node: &impl Reach, name: &str, limit: u64) -> Result<Self> {
+    pub async fn open(node: &impl AsServices, name: &str, limit: u64) -> Result<Self> {
         Self::open_with(node, name, limit, LimiterSettings::default()).await
     }
 
@@ -80,7 +80,7 @@ impl ConcurrencyLimiter {
     ///
     /// # Errors
     /// As there.
-    pub async fn open_with(node: &impl Reach, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
+    pub async fn open_with(node: &impl AsServices, name: &str, limit: u64, settings: LimiterSettings) -> Result<Self> {
         check_name(name)?;
         let settings = in_force(node.services(), LIMITS, name, settings)?;
         let served = node.services().actor(name);
@@ -93,10 +93,10 @@ impl ConcurrencyLimiter {
             )));
         }
         let events = actor.events::<SharesWanted>()?;
-        let limit = actor.found(limit).await?;
+        let limit = actor.create_if_absent(limit).await?;
         let limiters = node.services().provided::<Limiters>().ok();
         let make = || {
-            Arc::new(Shared {
+            Arc::new(LimiterCore {
                 name: name.to_owned(),
                 holder: format!("{:032x}", rand::random::<u128>()),
                 actor: actor.clone(),
@@ -193,7 +193,7 @@ impl ConcurrencyLimiter {
     }
 }
 
-impl Shared {
+impl LimiterCore {
     /// How long a lease of this process is good.
     pub(super) fn left_of(&self, lease: u64) -> Duration {
         self.desk.lock().till.left_of(lease, lease::now())
@@ -231,7 +231,7 @@ impl Shared {
 }
 
 /// Keeps the share of a process, and what others want of it, up to date.
-async fn keep(shared: Arc<Shared>, mut events: Events<SharesWanted>) {
+async fn keep(shared: Arc<LimiterCore>, mut events: Events<SharesWanted>) {
     loop {
         // Whoever opens one by its name now finds it, or has found it before.
         let is_done = match shared.limiters.upgrade() {
@@ -282,7 +282,7 @@ enum Heard {
     No,
 }
 
-async fn renew(shared: &Arc<Shared>) -> ControlFlow<(), Heard> {
+async fn renew(shared: &Arc<LimiterCore>) -> ControlFlow<(), Heard> {
     let asked = lease::now();
     let report = shared.desk.lock().report();
     // What comes later than this is of no use.
@@ -290,7 +290,7 @@ async fn renew(shared: &Arc<Shared>) -> ControlFlow<(), Heard> {
     match asking.renew(shared.holder.clone(), report).await {
         Ok(share) => {
             shared.desk.lock().receive(share, report, asked, lease::now());
-            Shared::serve(shared);
+            LimiterCore::serve(shared);
             ControlFlow::Continue(Heard::Yes)
         }
         Err(error) if error.kind() == ErrorKind::Fatal => {

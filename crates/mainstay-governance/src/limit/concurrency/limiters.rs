@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::limiter::Shared;
+use super::limiter::LimiterCore;
 use crate::metric::LimitLabels;
 
 /// The shares of one node, by the names of their limits: two that were opened by one name would be two processes to the actor,
 /// of which one is given what the other has not had the time to renew. [`serve`](crate::limit::serve) provides it.
 #[derive(Default)]
 pub(in super::super) struct Limiters {
-    by_name: Mutex<BTreeMap<String, Arc<Shared>>>,
+    by_name: Mutex<BTreeMap<String, Arc<LimiterCore>>>,
     /// Of limits of either kind.
     labels: LimitLabels,
 }
@@ -31,9 +31,9 @@ impl Limiters {
     pub(super) fn one<U>(
         &self,
         name: &str,
-        make: impl FnOnce() -> Arc<Shared>,
-        use_it: impl FnOnce(&Arc<Shared>) -> U,
-    ) -> (Arc<Shared>, U, bool) {
+        make: impl FnOnce() -> Arc<LimiterCore>,
+        use_it: impl FnOnce(&Arc<LimiterCore>) -> U,
+    ) -> (Arc<LimiterCore>, U, bool) {
         let mut by_name = self.by_name.lock();
         if let Some(known) = by_name.get(name) {
             return (known.clone(), use_it(known), false);
@@ -44,7 +44,7 @@ impl Limiters {
     }
 
     /// Forgets one if nobody uses it and nothing of it is out. True if so.
-    pub(super) fn forget_if_done(&self, name: &str, shared: &Shared) -> bool {
+    pub(super) fn forget_if_done(&self, name: &str, shared: &LimiterCore) -> bool {
         // Locked before it is asked: whoever opens it by its name now does so before or after.
         let mut by_name = self.by_name.lock();
         let is_done = shared.is_done();

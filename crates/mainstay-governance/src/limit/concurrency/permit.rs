@@ -1,12 +1,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::limiter::Shared;
+use super::limiter::LimiterCore;
 
 /// Permits that are out. They are back when this is dropped.
 #[must_use = "the permits are back when this is dropped"]
 pub struct Permit {
-    shared: Arc<Shared>,
+    shared: Arc<LimiterCore>,
     permits: u64,
     /// The lease that they were taken under.
     lease: u64,
@@ -19,7 +19,7 @@ impl fmt::Debug for Permit {
 }
 
 impl Permit {
-    pub(super) fn new(shared: Arc<Shared>, permits: u64, lease: u64) -> Self {
+    pub(super) fn new(shared: Arc<LimiterCore>, permits: u64, lease: u64) -> Self {
         Self { shared, permits, lease }
     }
 
@@ -48,6 +48,6 @@ impl Permit {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        Shared::put(&self.shared, self.permits);
+        LimiterCore::put(&self.shared, self.permits);
     }
 }

@@ -12,7 +12,7 @@ const SETTLE: &str = "settle";
 #[interface]
 pub(crate) trait RateLimiting {
     /// Makes the limit, if there is none yet.
-    async fn found(&mut self, limit: RateLimit) -> Result<RateLimit>;
+    async fn create_if_absent(&mut self, limit: RateLimit) -> Result<RateLimit>;
 
     /// Answers a process that wants permits.
     async fn ask(&mut self, holder: String, request: Request) -> Result<Share>;
@@ -52,7 +52,7 @@ fn first_id() -> u64 {
 }
 
 impl RateLimiting for RateLimitActor {
-    async fn found(&mut self, limit: RateLimit) -> Result<RateLimit> {
+    async fn create_if_absent(&mut self, limit: RateLimit) -> Result<RateLimit> {
         limit.check()?;
         if let Some(known) = *self.limit {
             return Ok(known);

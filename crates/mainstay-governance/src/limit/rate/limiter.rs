@@ -12,9 +12,9 @@ use super::actor::RateLimitingRef;
 use super::bucket::Request;
 use super::pool::{Plan, Pool, too_many};
 use super::rate_limit::RateLimit;
+use crate::as_services::AsServices;
 use crate::lease;
 use crate::metric::LimitMetrics;
-use crate::reach::Reach;
 use crate::settings::{LIMITS, in_force};
 use crate::unserved::unserved;
 
@@ -53,7 +53,7 @@ impl RateLimiter {
     /// # Errors
     /// `Invalid` for a name or limit that cannot be; `NotFound` if the node does not serve limits
     /// ([`serve`](crate::limit::serve)); those of a call.
-    pub async fn open(node: &impl Reach, name: &str, limit: RateLimit) -> Result<Self> {
+    pub async fn open(node: &impl AsServices, name: &str, limit: RateLimit) -> Result<Self> {
         Self::open_with(node, name, limit, LimiterSettings::default()).await
     }
 
@@ -61,13 +61,18 @@ impl RateLimiter {
     ///
     /// # Errors
     /// As there.
-    pub async fn open_with(node: &impl Reach, name: &str, limit: RateLimit, settings: LimiterSettings) -> Result<Self> {
+    pub async fn open_with(
+        node: &impl AsServices,
+        name: &str,
+        limit: RateLimit,
+        settings: LimiterSettings,
+    ) -> Result<Self> {
         check_name(name)?;
         let settings = in_force(node.services(), LIMITS, name, settings)?;
         let served = node.services().actor(name);
         let actor: RateLimitingRef =
             served.map_err(unserved(format_args!("rate limit `{name}`"), "limit", "limit::serve(builder)"))?;
-        let limit = actor.found(limit).await?;
+        let limit = actor.create_if_absent(limit).await?;
         let labels = node.services().provided::<Limiters>().ok();
         let pool = Pool::new(limit, settings.waiting_max, lease::now());
         let holder = format!("{:032x}", rand::random::<u128>());

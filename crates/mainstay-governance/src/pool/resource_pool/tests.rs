@@ -38,13 +38,13 @@ async fn start() -> (TestNode, ResourcePool<Slow>) {
 }
 
 /// A holder that dies: it takes a lease and never renews it. What it has is its ticket.
-async fn take_and_die(pool: &ResourcePool<Slow>) -> (Grant, Ticket) {
+async fn take_and_die(pool: &ResourcePool<Slow>) -> (Grant, JobTicket) {
     let grant = pool.shared.coordinator.acquire(Priority::NORMAL, 0).await.unwrap();
-    (grant, Ticket { version: 1, lease: Some(grant.token), opening: None })
+    (grant, JobTicket { version: 1, lease: Some(grant.token), opening: None })
 }
 
-async fn run(pool: &ResourcePool<Slow>, ticket: Ticket, job: u64) -> Result<u64, Refusal> {
-    let member = pool.shared.roster().seats()[0].member.clone();
+async fn run(pool: &ResourcePool<Slow>, ticket: JobTicket, job: u64) -> Result<u64, Refusal> {
+    let member = pool.shared.roster().handles()[0].member.clone();
     match member.run(ticket, job).await.unwrap() {
         Ran::Done { reply, .. } => Ok(reply),
         Ran::Refused(_, refusal) => Err(refusal),
@@ -93,7 +93,7 @@ async fn what_a_holder_that_has_died_has_left_is_gone_when_its_lease_is_over() {
         if is_restarted {
             node.deactivate_actor::<PoolCoordinator<Slow>>("db").await.unwrap();
         }
-        let member = pool.shared.roster().seats()[0].member.clone();
+        let member = pool.shared.roster().handles()[0].member.clone();
         assert_eq!(pool.shared.coordinator.view().await.unwrap().size, 1);
         node.advance(grant.time / 2).await;
         assert_eq!(member.status().await.unwrap().state, OwnerState::Open);
@@ -122,8 +122,8 @@ async fn a_coordinator_that_is_restarted_waits_for_holders_only_if_there_may_be_
 #[tokio::test]
 async fn a_member_that_is_leased_does_nothing_without_a_lease() {
     let (_node, pool) = start().await;
-    let member = pool.shared.roster().seats()[0].member.clone();
-    let Err(error) = member.run(Ticket { version: 1, lease: None, opening: None }, 0).await else {
+    let member = pool.shared.roster().handles()[0].member.clone();
+    let Err(error) = member.run(JobTicket { version: 1, lease: None, opening: None }, 0).await else {
         panic!("it was done")
     };
     assert_eq!(error.kind(), ErrorKind::Invalid);

@@ -18,7 +18,7 @@ fn chart() -> Chart {
 }
 
 fn partitions_of(chart: &Chart, name: &str) -> usize {
-    chart.partitions.iter().filter(|seat| seat.resource == name).count()
+    chart.partitions.iter().filter(|placement| placement.resource == name).count()
 }
 
 #[test]
@@ -47,8 +47,8 @@ fn what_was_drained_can_be_removed_or_come_back_and_take_its_partitions() {
     let (mut back, version) = (chart.clone(), chart.version);
     assert!(back.add_resource(PhysicalResource::new("eu1").in_region("eu").with_partitions(4)).unwrap());
     assert_eq!((partitions_of(&back, "eu1"), back.partitions.len()), (4, 12));
-    for seat in &back.partitions[..4] {
-        assert_eq!((seat.resource.as_str(), seat.since > version), ("eu1", true), "a move like any other");
+    for placement in &back.partitions[..4] {
+        assert_eq!((placement.resource.as_str(), placement.since > version), ("eu1", true), "a move like any other");
     }
     chart.remove_resource("eu1").unwrap();
     assert_eq!(chart.remove_resource("eu1").unwrap_err().kind(), ErrorKind::NotFound);
@@ -74,7 +74,7 @@ fn what_was_drained_stays_so_for_a_source_until_it_is_added() {
 #[test]
 fn draining_and_adding_again_does_not_use_a_resolver_up() {
     let mut chart = chart();
-    let before: Vec<String> = chart.partitions.iter().map(|seat| seat.resource.clone()).collect();
+    let before: Vec<String> = chart.partitions.iter().map(|placement| placement.resource.clone()).collect();
     for cycle in 0..1000 {
         let name = ["eu1", "us1", "eu2"][cycle % 3];
         let resource = chart.resources[name].resource.clone();
@@ -82,7 +82,7 @@ fn draining_and_adding_again_does_not_use_a_resolver_up() {
         assert_eq!(partitions_of(&chart, name), 0);
         chart.add_resource(resource).unwrap();
     }
-    let after: Vec<String> = chart.partitions.iter().map(|seat| seat.resource.clone()).collect();
+    let after: Vec<String> = chart.partitions.iter().map(|placement| placement.resource.clone()).collect();
     assert_eq!(after, before, "each has its own back");
 }
 

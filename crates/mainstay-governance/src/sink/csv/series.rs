@@ -112,7 +112,7 @@ impl<F: FileSystem> Series<F> {
         let newest = locked.examine(&claim)?;
         let current = Current::find(&place, &mut locked)?;
         if !newest.goes_on(&claim) {
-            // Whoever begins a life takes what is there for acknowledged, and has to know what that is.
+            // Whoever begins a lineage takes what is there for acknowledged, and has to know what that is.
             current.refuse_damage()?;
         }
         locked.admit(&claim, current.mark())?;
@@ -132,7 +132,7 @@ impl<F: FileSystem> Series<F> {
     }
 
     /// Appends rows, durably, or leaves the files as they were. With a mark, what is behind it is removed first: it was
-    /// written by somebody who did not live to know. But what was there before this life of the writer began, stays: another may
+    /// written by somebody who did not live to know. But what was there before this lineage of the writer began, stays: another may
     /// have known. Without a mark, a record that was torn is removed. Whatever is removed is set aside before.
     ///
     /// # Errors

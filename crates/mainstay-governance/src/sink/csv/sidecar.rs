@@ -133,7 +133,7 @@ impl<F: FileSystem> Locked<'_, F> {
         Ok(newest)
     }
 
-    /// Makes a claim the one that may write, durably. The rows end at `end`: with another life than the last it cannot cut
+    /// Makes a claim the one that may write, durably. The rows end at `end`: with another lineage than the last it cannot cut
     /// off what is before.
     ///
     /// # Errors
@@ -268,7 +268,7 @@ pub(super) fn number(fields: &[u8], at: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::owner::Life;
+    use crate::owner::FenceLineage;
     use crate::sink::csv::file_system::OsFileSystem;
 
     const WAIT: Duration = Duration::from_secs(10);
@@ -276,7 +276,7 @@ mod tests {
     const END: CsvMark = CsvMark { file: 1, length: 0, rows: 0 };
 
     fn claim(fence: u64) -> Claim {
-        Claim { holder: "somebody".into(), fence: Fence::new(fence), life: Life::new(1) }
+        Claim { holder: "somebody".into(), fence: Fence::new(fence), lineage: FenceLineage::new(1) }
     }
 
     fn highest(path: &Path) -> u64 {

@@ -70,7 +70,7 @@ impl<T: Serialize + Send + Sync + 'static> CsvSink<T> {
     }
 
     /// [Appends](CsvSink::append) rows behind a place that [`end`](CsvSink::end) or an earlier call has returned. What is
-    /// behind it is removed first, unless it was there before the [life](crate::owner::Life) of this holder began.
+    /// behind it is removed first, unless it was there before the [lineage](crate::owner::FenceLineage) of this holder began.
     ///
     /// A caller that keeps the place where it keeps what is to be written, and changes both in one commit, writes everything
     /// once: rows that a call has written whose outcome was not committed are removed when they are written again.

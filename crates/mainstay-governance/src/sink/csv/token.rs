@@ -1,6 +1,6 @@
 use super::series::CsvMark;
 use super::sidecar::{begin, end, number, open};
-use crate::owner::{Claim, Fence, Holder, Life};
+use crate::owner::{Claim, Fence, FenceLineage, Holder};
 
 /// The kind of the record.
 const KIND: u8 = 1;
@@ -19,8 +19,8 @@ pub(super) struct Token {
     /// Which of two sectors is the newer one.
     pub(super) generation: u64,
     /// Whose token it is; not known of one that was written by the first version.
-    pub(super) owner: Option<(Holder, Life)>,
-    /// Where the rows ended when the life of the token began, or when there was no token before it. What is before is not to be
+    pub(super) owner: Option<(Holder, FenceLineage)>,
+    /// Where the rows ended when the lineage of the token began, or when there was no token before it. What is before is not to be
     /// cut off by it.
     pub(super) floor: Option<CsvMark>,
 }
@@ -36,14 +36,14 @@ impl Token {
         if self.fence == Fence::NONE {
             return None;
         }
-        let (holder, life) = self.owner.clone().unwrap_or_else(|| (asking.holder.clone(), asking.life));
-        Some(Claim { holder, fence: self.fence, life })
+        let (holder, lineage) = self.owner.clone().unwrap_or_else(|| (asking.holder.clone(), asking.lineage));
+        Some(Claim { holder, fence: self.fence, lineage })
     }
 
-    /// True if a claim is of the life that this one belongs to, and so knows what was acknowledged in it.
+    /// True if a claim is of the lineage that this one belongs to, and so knows what was acknowledged in it.
     pub(super) fn goes_on(&self, claim: &Claim) -> bool {
         match &self.owner {
-            Some((_, life)) => *life == claim.life,
+            Some((_, lineage)) => *lineage == claim.lineage,
             // One of the first version is that of whoever comes. Where there is none it is not known who has written what is
             // there: another may have had the files meanwhile, and have acknowledged it.
             None => self.generation > 0,
@@ -55,17 +55,19 @@ impl Token {
         Self {
             fence: claim.fence,
             generation: self.generation.saturating_add(1),
-            owner: Some((claim.holder.clone(), claim.life)),
+            owner: Some((claim.holder.clone(), claim.lineage)),
             floor: if self.goes_on(claim) { self.floor } else { Some(end) },
         }
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut record = begin(VERSION, KIND);
-        let (holder, life) = self.owner.as_ref().map_or(("", Life::NONE), |(holder, life)| (holder.as_str(), *life));
+        let (holder, lineage) =
+            self.owner.as_ref().map_or(("", FenceLineage::NONE), |(holder, lineage)| (holder.as_str(), *lineage));
         // No file has the number 0.
         let floor = self.floor.unwrap_or(CsvMark { file: 0, length: 0, rows: 0 });
-        let numbers = [self.fence.get(), self.generation, life.get(), u64::from(floor.file), floor.length, floor.rows];
+        let numbers =
+            [self.fence.get(), self.generation, lineage.get(), u64::from(floor.file), floor.length, floor.rows];
         for field in numbers {
             record.extend_from_slice(&field.to_le_bytes());
         }
@@ -89,7 +91,7 @@ impl Token {
         Some(Self {
             fence: Fence::new(number(fields, 0)?),
             generation: number(fields, 8)?,
-            owner: Some((Holder::from(holder), Life::new(number(fields, 16)?))),
+            owner: Some((Holder::from(holder), FenceLineage::new(number(fields, 16)?))),
             floor: (file > 0).then_some(floor),
         })
     }
@@ -103,7 +105,7 @@ mod tests {
     fn a_token_is_read_as_it_was_written_and_not_when_it_is_torn() {
         let holder = Holder::from("ä".repeat(300));
         for floor in [None, Some(CsvMark { file: 3, length: 1 << 40, rows: 9 })] {
-            let owner = Some((holder.clone(), Life::new(u64::MAX)));
+            let owner = Some((holder.clone(), FenceLineage::new(u64::MAX)));
             let token = Token { fence: Fence::new(7), generation: 2, owner, floor };
             let sector = token.encode();
             assert_eq!(sector.len(), 512);
@@ -118,11 +120,11 @@ mod tests {
 
     #[test]
     fn what_was_there_before_the_first_token_is_not_cut_off_by_it() {
-        let claim = Claim { holder: "somebody".into(), fence: Fence::new(8), life: Life::new(1) };
+        let claim = Claim { holder: "somebody".into(), fence: Fence::new(8), lineage: FenceLineage::new(1) };
         let (end, later) = (CsvMark { file: 2, length: 5, rows: 1 }, CsvMark { file: 9, length: 5, rows: 1 });
         let first = Token::none().next(&claim, end);
         assert_eq!(first.floor, Some(end));
-        assert_eq!(first.next(&claim, later).floor, Some(end), "as long as the life goes on");
+        assert_eq!(first.next(&claim, later).floor, Some(end), "as long as the lineage goes on");
     }
 
     #[test]
@@ -132,7 +134,7 @@ mod tests {
         record.extend_from_slice(&3_u64.to_le_bytes());
         let token = Token::decode(&end(record)).unwrap();
         assert_eq!((token.fence, token.generation, &token.owner), (Fence::new(7), 3, &None));
-        let asking = Claim { holder: "somebody".into(), fence: Fence::new(8), life: Life::new(1) };
+        let asking = Claim { holder: "somebody".into(), fence: Fence::new(8), lineage: FenceLineage::new(1) };
         assert_eq!(token.claim(&asking).unwrap(), Claim { fence: Fence::new(7), ..asking.clone() });
         assert_eq!(token.next(&asking, CsvMark { file: 1, length: 5, rows: 1 }).floor, None);
     }

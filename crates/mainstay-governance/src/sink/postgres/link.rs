@@ -41,17 +41,17 @@ pub(super) struct Link {
     /// Something was begun with the client and has not come to its end: what the server is doing now, nobody knows.
     is_busy: AtomicBool,
     dial: Arc<dyn Dial>,
-    place: Place,
+    place: SessionOwner,
 }
 
 /// Whose a session is.
 #[derive(Clone)]
-pub(super) struct Place {
+pub(super) struct SessionOwner {
     pub(super) door: Arc<Door>,
     pub(super) key: String,
 }
 
-impl Place {
+impl SessionOwner {
     fn leave(&self) -> Leaving {
         self.door.leave(&self.key)
     }
@@ -62,7 +62,7 @@ impl Link {
     pub(super) async fn open(
         dial: &Arc<dyn Dial>,
         config: Config,
-        place: Place,
+        place: SessionOwner,
         failed: impl Fn(tokio_postgres::Error) -> Error,
     ) -> Result<Self> {
         let (sender, link) = oneshot::channel();
@@ -85,7 +85,7 @@ impl Link {
 
     /// Ends the session, and returns when the server has let go of it: then it counts no more among its connections.
     pub(super) async fn close(self) {
-        let Place { door, key } = self.place.clone();
+        let SessionOwner { door, key } = self.place.clone();
         drop(self);
         door.clear(&key).await;
     }
@@ -104,7 +104,7 @@ impl Drop for Link {
 /// A connection that is being made. If it is dropped, what comes of it is on its way out.
 struct Opening {
     /// `None` once it has been made.
-    place: Option<Place>,
+    place: Option<SessionOwner>,
     given_up: GivenUp,
 }
 
@@ -124,7 +124,7 @@ type Opened = Result<Link, tokio_postgres::Error>;
 async fn connect(
     dial: Arc<dyn Dial>,
     config: Config,
-    place: Place,
+    place: SessionOwner,
     mut waiting: oneshot::Sender<Opened>,
     _given_up: GivenUp,
 ) {

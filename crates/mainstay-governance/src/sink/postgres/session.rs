@@ -10,7 +10,7 @@ use tokio_postgres::{Client, Config, Statement};
 
 use super::dial::Dial;
 use super::failure::{Certainty, failure};
-use super::link::{Link, Place};
+use super::link::{Link, SessionOwner};
 use super::statements::Names;
 use super::values::{Array, Column, copy_form, encode};
 use super::{PostgresTable, Row};
@@ -91,7 +91,7 @@ impl PostgresSession {
         mut config: Config,
         names: &Names,
         opening: &Opening,
-        place: Place,
+        place: SessionOwner,
     ) -> Result<Self> {
         let failed =
             |cause| failure(&format!("opening {} for {}", names.table, opening.key), cause, Certainty::Repeatable);

@@ -9,7 +9,7 @@ use tokio_postgres::{Config, NoTls, Socket};
 use super::dial::{By, Dial};
 use super::door::Door;
 use super::failure::ends_session;
-use super::link::Place;
+use super::link::SessionOwner;
 use super::statements::{Names, list, quoted};
 use super::{PostgresSession, Row};
 use crate::owner::{Opening, OwnerSettings, Reset, Resource};
@@ -131,7 +131,7 @@ impl<R: Row> Resource for PostgresTable<R> {
     async fn open(&self, opening: &Opening) -> Result<PostgresSession> {
         // What is left of the one before would be one too many.
         self.gone(opening).await;
-        let place = Place { door: self.door.clone(), key: opening.key.clone() };
+        let place = SessionOwner { door: self.door.clone(), key: opening.key.clone() };
         PostgresSession::open::<R>(&self.dial, self.config.clone(), &self.names, opening, place).await
     }
 

@@ -16,7 +16,7 @@ pub(super) struct Rebuild {
 }
 
 /// The entries at the front of a group that the oldest segment carries and does not hold. All of them were dropped or
-/// moved since, or that segment would not be the oldest. How many there were is a claim until then, which takes no
+/// moved since, or that segment would not be the oldest. How many there were is a need until then, which takes no
 /// memory.
 #[derive(Debug)]
 struct Gone {
@@ -27,7 +27,7 @@ struct Gone {
 
 /// Where a batch stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum BatchPlace {
     /// First in the oldest segment: it says where the groups start.
     Start,
     /// First in a later segment: it says once more what was read.
@@ -41,17 +41,19 @@ impl Rebuild {
     ///
     /// # Errors
     /// A text that says why it cannot follow what is there.
-    pub(super) fn batch(&mut self, mut reader: BatchReader<'_>, place: Place) -> Result<(), String> {
+    pub(super) fn batch(&mut self, mut reader: BatchReader<'_>, place: BatchPlace) -> Result<(), String> {
         let mut carried = 0;
         let mut last: Option<GroupId> = None;
         while let Some(write) = reader.next()? {
             let carry = match (write, place) {
-                (Stored::Carry(carry), Place::Start | Place::Seam) => carry,
-                (Stored::Carry(_), Place::Within) => return Err("it carries a group in the midst of a segment".into()),
-                (_, Place::Start | Place::Seam) => {
+                (Stored::Carry(carry), BatchPlace::Start | BatchPlace::Seam) => carry,
+                (Stored::Carry(_), BatchPlace::Within) => {
+                    return Err("it carries a group in the midst of a segment".into());
+                }
+                (_, BatchPlace::Start | BatchPlace::Seam) => {
                     return Err("it is the first of its segment and does not carry what came before".into());
                 }
-                (write, Place::Within) => {
+                (write, BatchPlace::Within) => {
                     self.write(write)?;
                     continue;
                 }
@@ -61,9 +63,9 @@ impl Rebuild {
             }
             last = Some(carry.group);
             carried += 1;
-            if place == Place::Start { self.adopt(carry)? } else { self.compare(&carry)? }
+            if place == BatchPlace::Start { self.adopt(carry)? } else { self.compare(&carry)? }
         }
-        if place == Place::Seam && carried != self.index.groups.len() {
+        if place == BatchPlace::Seam && carried != self.index.groups.len() {
             return Err("it does not carry every group".into());
         }
         Ok(())

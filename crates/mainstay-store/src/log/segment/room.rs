@@ -18,7 +18,7 @@ const SEGMENT_LEN_MAX: u64 = (1 << 32) - ALIGNMENT_MAX as u64;
 
 /// What a batch is, when room is scarce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Claim {
+pub(super) enum RoomNeed {
     /// It has entries.
     Entries,
     /// It has none: who may lead can still be said.
@@ -28,11 +28,11 @@ pub(super) enum Claim {
 }
 
 /// How much of what is left of a segment a batch may use.
-pub(super) fn room_for(claim: Claim, len: u64, end: u64, alignment: u32) -> u64 {
-    let kept = match claim {
-        Claim::Entries => reserve(len, alignment),
-        Claim::Small => reserve(len, alignment) / RESERVE_LAST_SHARE,
-        Claim::Drops => 0,
+pub(super) fn room_for(need: RoomNeed, len: u64, end: u64, alignment: u32) -> u64 {
+    let kept = match need {
+        RoomNeed::Entries => reserve(len, alignment),
+        RoomNeed::Small => reserve(len, alignment) / RESERVE_LAST_SHARE,
+        RoomNeed::Drops => 0,
     };
     len.saturating_sub(end).saturating_sub(kept)
 }
@@ -71,7 +71,7 @@ pub(super) fn rewritten_bytes(carried: usize, moved: u64, segment_bytes: u64, al
     // What does not fit into a segment at all is not made smaller by moving.
     let Ok(NewLength { wanted, .. }) = new_length(carried, 0, segment_bytes, alignment) else { return u64::MAX };
     let start = u64::from(alignment) + Gather::bytes_for(carried, alignment);
-    let room = room_for(Claim::Entries, wanted, start, alignment).max(1);
+    let room = room_for(RoomNeed::Entries, wanted, start, alignment).max(1);
     // The last one has just been begun, and one is the spare one.
     moved.div_ceil(room).saturating_add(2).saturating_mul(wanted)
 }
@@ -100,7 +100,7 @@ mod tests {
         for carried in [20 << 20, 40 << 20, 64 << 20, 1 << 30] {
             let NewLength { needed, wanted } = new_length(carried, 0, usual, 4096).unwrap();
             assert!(needed >= carried as u64 && wanted - needed >= usual / 2 - (1 << 20), "{carried}");
-            assert!(room_for(Claim::Entries, wanted, needed, 4096) > 0);
+            assert!(room_for(RoomNeed::Entries, wanted, needed, 4096) > 0);
         }
     }
 
@@ -116,12 +116,12 @@ mod tests {
     #[test]
     fn the_last_of_the_reserve_is_for_what_gives_room_back() {
         let len = 16 << 10;
-        let rooms = [Claim::Entries, Claim::Small, Claim::Drops].map(|claim| room_for(claim, len, 512, 512));
+        let rooms = [RoomNeed::Entries, RoomNeed::Small, RoomNeed::Drops].map(|need| room_for(need, len, 512, 512));
         assert_eq!(rooms, [len - 512 - 4096, len - 512 - 2048, len - 512]);
-        assert_eq!(room_for(Claim::Entries, len, len - 512, 512), 0);
+        assert_eq!(room_for(RoomNeed::Entries, len, len - 512, 512), 0);
         // Two of the smallest blocks are left for each.
         let len = 64 << 10;
-        let rooms = [Claim::Entries, Claim::Small, Claim::Drops].map(|claim| room_for(claim, len, 4096, 4096));
+        let rooms = [RoomNeed::Entries, RoomNeed::Small, RoomNeed::Drops].map(|need| room_for(need, len, 4096, 4096));
         assert_eq!(rooms, [len - 4096 - 16_384, len - 4096 - 8192, len - 4096]);
     }
 }

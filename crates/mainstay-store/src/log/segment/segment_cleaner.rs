@@ -9,7 +9,7 @@ use super::file::Segment;
 use super::index::Position;
 use super::io_error::io_error;
 use super::record::MOVED_HEADER_BYTES;
-use super::shared::Shared;
+use super::shared::LogCore;
 use super::space::LOOK_INTERVAL;
 use crate::log::GroupId;
 
@@ -17,7 +17,7 @@ use crate::log::GroupId;
 const MOVE_BYTES_MAX: usize = 256 << 10;
 
 /// Works until the log is closed or has failed.
-pub(super) fn run_thread(shared: &Shared) {
+pub(super) fn run_thread(shared: &LogCore) {
     loop {
         let (has_changed, looks) = {
             let mut state = shared.state.lock();
@@ -47,14 +47,14 @@ pub(super) fn run_thread(shared: &Shared) {
 }
 
 /// Removes and moves what there is to remove and move.
-pub(super) fn tend(shared: &Shared) {
+pub(super) fn tend(shared: &LogCore) {
     shared.state.lock().keep = false;
     remove_dead(shared);
     move_out(shared);
 }
 
 /// Removes segments, the oldest first and each durably before the next: after a crash no file in between is missing.
-fn remove_dead(shared: &Shared) {
+fn remove_dead(shared: &LogCore) {
     loop {
         let segment = {
             let state = shared.state.lock();
@@ -85,7 +85,7 @@ fn remove_dead(shared: &Shared) {
 }
 
 /// Moves what is left in the oldest segment to the newest, if the log is over its size and mostly waste.
-fn move_out(shared: &Shared) {
+fn move_out(shared: &LogCore) {
     let (segment, entries): (Arc<Segment>, Vec<(GroupId, u64, Position)>) = {
         let state = shared.state.lock();
         if !state.is_wasteful(&shared.options) {
@@ -125,7 +125,7 @@ fn move_out(shared: &Shared) {
 type Moving = (GroupId, u64, Position, Bytes);
 
 /// Puts entries into the newest segment; false if that has to wait.
-fn move_batch(shared: &Shared, batch: &mut Vec<Moving>) -> bool {
+fn move_batch(shared: &LogCore, batch: &mut Vec<Moving>) -> bool {
     let moved = shared.state.lock().move_entries(batch, &shared.options, shared.new_spare());
     batch.clear();
     match moved {
@@ -140,7 +140,7 @@ fn move_batch(shared: &Shared, batch: &mut Vec<Moving>) -> bool {
 }
 
 /// Zeroes the spare segment as far as it shall be by now, step by step.
-fn fill_spare(shared: &Shared) {
+fn fill_spare(shared: &LogCore) {
     let (spare, until) = {
         let state = shared.state.lock();
         (Arc::clone(&state.spare), state.fill_until)

@@ -23,7 +23,7 @@ const FREE_SHARE: u64 = 16;
 /// What the handles, the writer and the segment cleaner of a log share: the stages of a block's way to disk, each a plain
 /// function, whoever drives them.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct LogCore {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) dir: PathBuf,
     pub(super) options: LogOptions,
@@ -42,7 +42,7 @@ pub(super) struct Shared {
     pub(super) space: SpaceWatch,
 }
 
-impl Shared {
+impl LogCore {
     pub(super) fn new(
         disk: Arc<dyn Disk>,
         dir: PathBuf,

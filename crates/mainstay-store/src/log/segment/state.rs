@@ -15,7 +15,7 @@ use super::io_error::{refusal, stopped};
 use super::options::LogOptions;
 use super::record::{self, BATCH_HEADER_BYTES, MOVED_HEADER_BYTES};
 use super::recovery::Recovered;
-use super::room::{self, Claim};
+use super::room::{self, RoomNeed};
 use super::space::LOOK_INTERVAL;
 use crate::log::batch::{LogBatch, LogWrite};
 use crate::log::group::check;
@@ -251,7 +251,7 @@ impl State {
     fn make_room(
         &mut self,
         size: usize,
-        claim: Claim,
+        need: RoomNeed,
         options: &LogOptions,
         new_spare: impl FnOnce(u32, u64) -> Result<Segment>,
     ) -> Result<bool> {
@@ -264,7 +264,7 @@ impl State {
             Some(gather) => align((gather.buffer.len() + BATCH_HEADER_BYTES + size) as u64, alignment),
             None => Gather::bytes_for(size, alignment),
         };
-        let fits = needed <= room::room_for(Claim::Entries, active.len(), self.end, alignment);
+        let fits = needed <= room::room_for(RoomNeed::Entries, active.len(), self.end, alignment);
         // A segment of an earlier version, or of a disk with smaller sectors, is left behind.
         let is_outdated = alignment < options.block_alignment;
         if fits && !is_outdated {
@@ -275,11 +275,11 @@ impl State {
             let len = room::with_reserve(self.end + needed, alignment);
             return active.grow(len).map(|()| false).map_err(|error| refusal("grow", &active.path, error));
         }
-        let room = room::room_for(claim, active.len(), self.end, alignment);
+        let room = room::room_for(need, active.len(), self.end, alignment);
         match self.rotate(size, options, new_spare) {
             Ok(()) => Ok(true),
             Err(_) if fits => Ok(false),
-            Err(error) if error.kind() == ErrorKind::StorageFull && claim != Claim::Entries && needed <= room => {
+            Err(error) if error.kind() == ErrorKind::StorageFull && need != RoomNeed::Entries && needed <= room => {
                 Ok(false)
             }
             Err(error) => Err(error),
@@ -432,7 +432,7 @@ impl State {
             entries.iter().filter(|(group, index, old, _)| self.index.entry(*group, *index) == Some(*old)).collect();
         let size = still.iter().map(|(.., bytes)| MOVED_HEADER_BYTES + bytes.len()).sum();
         self.check_queue(size, options)?;
-        let cleaner = self.make_room(size, Claim::Entries, options, new_spare)?;
+        let cleaner = self.make_room(size, RoomNeed::Entries, options, new_spare)?;
         let gather = self.open_block();
         let (segment, base) = (gather.segment.number, gather.offset as u32);
         gather.begin_batch(size);
@@ -493,13 +493,13 @@ impl State {
     }
 }
 
-fn claim_of(batch: &LogBatch) -> Claim {
+fn claim_of(batch: &LogBatch) -> RoomNeed {
     if batch.has_entries() {
-        Claim::Entries
+        RoomNeed::Entries
     } else if batch.only_drops() {
-        Claim::Drops
+        RoomNeed::Drops
     } else {
-        Claim::Small
+        RoomNeed::Small
     }
 }
 

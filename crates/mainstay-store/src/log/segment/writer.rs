@@ -8,7 +8,7 @@ use parking_lot::MutexGuard;
 use rand::RngExt as _;
 
 use super::options::SyncDelay;
-use super::shared::Shared;
+use super::shared::LogCore;
 use super::space::LOOK_INTERVAL;
 
 /// How often the writer lets others run before it goes on with what it has.
@@ -21,7 +21,7 @@ const LINGER: time::Duration = time::Duration::from_micros(300);
 
 /// Writes blocks until the log is closed and nothing waits, or it has failed. While a block is synced the next one
 /// gathers.
-pub(super) fn run_thread(shared: &Shared) {
+pub(super) fn run_thread(shared: &LogCore) {
     let mut called = 0;
     let mut ended = time::now();
     let mut is_lively = false;
@@ -59,7 +59,7 @@ pub(super) fn run_thread(shared: &Shared) {
 }
 
 /// Looks for something to do, whenever nobody else who needs the core has it, until enough time has passed since a moment.
-fn linger(shared: &Shared, since: time::Instant) {
+fn linger(shared: &LogCore, since: time::Instant) {
     while since.elapsed() < LINGER {
         thread::yield_now();
         // Whoever has the lock now would have to wake one who waits for it.
@@ -72,7 +72,7 @@ fn linger(shared: &Shared, since: time::Instant) {
 /// Lets those who were just called put in what they have next, so that it goes with what waits already and not one
 /// sync later: without this, writers that wait for each of their batches fall into two halves that take turns. It
 /// ends as soon as nobody came, or as many as were called.
-fn await_company(shared: &Shared, called: usize) {
+fn await_company(shared: &LogCore, called: usize) {
     let waiting = || shared.state.lock().waiting();
     let mut seen = waiting();
     let expected = seen + called;
@@ -87,7 +87,7 @@ fn await_company(shared: &Shared, called: usize) {
 }
 
 /// The same as a task, for simulation: a sync takes simulated time, and what the segment cleaner does is done in between.
-pub(super) async fn run_task(shared: Arc<Shared>, delay: SyncDelay) {
+pub(super) async fn run_task(shared: Arc<LogCore>, delay: SyncDelay) {
     loop {
         if shared.is_failed() {
             return;
@@ -134,7 +134,7 @@ pub(super) async fn run_task(shared: Arc<Shared>, delay: SyncDelay) {
 }
 
 /// Carries everything that waits to disk at once, for a task that does not run any more.
-pub(super) fn flush(shared: &Shared) {
+pub(super) fn flush(shared: &LogCore) {
     if let Some(block) = shared.unsynced.lock().take() {
         let result = shared.sync(&block);
         shared.complete(block, result);

@@ -10,7 +10,7 @@ use super::super::cursor::{BATCH_BYTES_MAX, Source};
 use super::super::{Counts, KeyRange, Order};
 use super::difference::Difference;
 use super::failure::{is_broken, is_stale, redb_failure, wrong_counts};
-use super::instance::{Checkpoint, Instance, Place, StateTable, WRITER_WAIT_MAX};
+use super::instance::{Checkpoint, Instance, StateTable, StoreFile, WRITER_WAIT_MAX};
 use super::reading::reading;
 
 /// How often something is read that redb gave up on for another reason.
@@ -23,7 +23,7 @@ const ATTEMPTS_MAX: usize = 4;
 /// holds survives that: it moves to the new instance, and so do all snapshots and scans that share it.
 #[derive(Debug)]
 pub(super) struct Base {
-    place: Arc<Place>,
+    place: Arc<StoreFile>,
     checkpoint: Checkpoint,
     reader: RwLock<Arc<Reader>>,
 }
@@ -36,7 +36,7 @@ struct Reader {
 
 impl Base {
     /// The state that an instance holds now.
-    pub(super) fn of(place: &Arc<Place>, instance: Arc<Instance>) -> Result<Self, redb::Error> {
+    pub(super) fn of(place: &Arc<StoreFile>, instance: Arc<Instance>) -> Result<Self, redb::Error> {
         let (table, checkpoint) = instance.read()?;
         Ok(Self { place: place.clone(), checkpoint, reader: RwLock::new(Arc::new(Reader { table, instance })) })
     }

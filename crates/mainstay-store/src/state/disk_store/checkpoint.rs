@@ -11,13 +11,13 @@ use super::difference::Difference;
 use super::failure::{io_failure, is_latched, is_stale, redb_failure, wrong_counts};
 use super::instance::{Checkpoint, STATE, WRITER_WAIT_MAX, next_generation};
 use super::overlay::Overlay;
-use super::{Shared, folder_of};
+use super::{DiskStoreCore, folder_of};
 
 /// How often a checkpoint is tried that fails by no fault of its own. Two do where readers' failures are kept from redb;
 /// where panics abort, each read of a damaged block costs one.
 const ATTEMPTS_MAX: usize = 8;
 
-impl Shared {
+impl DiskStoreCore {
     /// Writes what was applied so far to the file.
     pub(super) fn checkpoint(&self) -> Result<Mark> {
         let _writer = self.place.writer.lock();

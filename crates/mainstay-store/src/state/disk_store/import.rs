@@ -12,7 +12,7 @@ use super::base::Base;
 use super::failure::{io_failure, redb_failure, shielded};
 use super::instance::{Checkpoint, Instance, STATE, next_generation};
 use super::overlay::Overlay;
-use super::{Shared, beside};
+use super::{DiskStoreCore, beside};
 
 /// How much goes into one transaction: redb remembers a little for every page of an open one.
 const TRANSACTION_BYTES: usize = 32 << 20;
@@ -24,7 +24,7 @@ static IMPORTS: AtomicU64 = AtomicU64::new(0);
 ///
 /// Its transactions need no mark and no order among themselves: until the file has the store's name nothing reads it.
 pub(super) struct DiskImport {
-    shared: Arc<Shared>,
+    shared: Arc<DiskStoreCore>,
     reader: ChunkReader,
     path: PathBuf,
     /// What is being written; gone after a failure, which the file does not survive.
@@ -40,7 +40,7 @@ struct Writing {
 }
 
 impl DiskImport {
-    pub(super) fn new(shared: Arc<Shared>) -> Result<Self> {
+    pub(super) fn new(shared: Arc<DiskStoreCore>) -> Result<Self> {
         let number = IMPORTS.fetch_add(1, Ordering::Relaxed);
         let path = beside(&shared.place.path, &format!("import-{number}"));
         // Made first, so that a failure to create the file removes what there is of it.

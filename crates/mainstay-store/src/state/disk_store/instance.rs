@@ -32,7 +32,7 @@ pub(super) type StateTable = ReadOnlyTable<&'static [u8], &'static [u8]>;
 
 /// Where a store lives, and who may write there: shared by everything that reads or writes its file.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct StoreFile {
     pub(super) disk: Arc<dyn Disk>,
     pub(super) path: PathBuf,
     pub(super) options: DiskStoreOptions,
@@ -49,7 +49,7 @@ pub(super) struct Instance {
     /// Gone only while the instance is dropped.
     db: Option<Database>,
     blocks: Arc<BlockFile>,
-    place: Arc<Place>,
+    place: Arc<StoreFile>,
 }
 
 /// What a checkpoint records beside the state.
@@ -63,13 +63,13 @@ pub(super) struct Checkpoint {
 
 impl Instance {
     /// Opens the store's file.
-    pub(super) fn open(place: &Arc<Place>) -> Result<Arc<Self>> {
+    pub(super) fn open(place: &Arc<StoreFile>) -> Result<Arc<Self>> {
         let blocks = BlockFile::open(&*place.disk, &place.path, &place.options.owner)?;
         Self::start(place, &place.path, blocks)
     }
 
     /// Creates a file with an empty state, durably in content but not in name.
-    pub(super) fn create(place: &Arc<Place>, path: &Path, checkpoint: &Checkpoint) -> Result<Arc<Self>> {
+    pub(super) fn create(place: &Arc<StoreFile>, path: &Path, checkpoint: &Checkpoint) -> Result<Arc<Self>> {
         let blocks = BlockFile::create(&*place.disk, path, &place.options.owner)?;
         let instance = Self::start(place, path, blocks)?;
         let created = instance.try_write(|transaction| {
@@ -80,7 +80,7 @@ impl Instance {
         Ok(instance)
     }
 
-    fn start(place: &Arc<Place>, path: &Path, blocks: BlockFile) -> Result<Arc<Self>> {
+    fn start(place: &Arc<StoreFile>, path: &Path, blocks: BlockFile) -> Result<Arc<Self>> {
         let blocks = Arc::new(blocks);
         let backend = Backend(blocks.clone());
         let cache_bytes_max = place.options.cache_bytes_max;
@@ -201,7 +201,7 @@ pub(super) fn next_generation(generation: u64) -> u64 {
     generation.wrapping_add(1)
 }
 
-impl Place {
+impl StoreFile {
     /// True if a base of this generation is what the file holds.
     pub(super) fn is_at(&self, generation: u64) -> bool {
         self.generation.load(Ordering::Acquire) == generation

@@ -34,7 +34,7 @@ use crate::disk::{Disk, LockHolder, OpenMode};
 use base::Base;
 use failure::{io_failure, redb_failure};
 use import::DiskImport;
-use instance::{Checkpoint, Instance, Place};
+use instance::{Checkpoint, Instance, StoreFile};
 use overlay::{Intake, Known, Overlay};
 use pool::Pool;
 use snapshot::{DiskSnapshot, Layers};
@@ -71,12 +71,12 @@ use snapshot::{DiskSnapshot, Layers};
 /// ```
 #[derive(Debug, Clone)]
 pub struct DiskStore {
-    shared: Arc<Shared>,
+    shared: Arc<DiskStoreCore>,
 }
 
 #[derive(Debug)]
-struct Shared {
-    place: Arc<Place>,
+struct DiskStoreCore {
+    place: Arc<StoreFile>,
     /// Held for moments only: never while the disk works.
     layers: RwLock<Layers>,
     /// Held by who applies or ends an import, so that counters do not change between being read and being written. New values
@@ -118,7 +118,7 @@ impl DiskStore {
                 format!("state store {} exists already: open it as it is, or use another path", path.display()),
             ));
         }
-        let place = Arc::new(Place {
+        let place = Arc::new(StoreFile {
             disk,
             path: path.to_path_buf(),
             options,
@@ -138,7 +138,7 @@ impl DiskStore {
         place.generation.store(generation, Ordering::Release);
         let layers = Layers { active: Overlay::at(mark.clone()), frozen: None, base: Arc::new(base) };
         Ok(Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(DiskStoreCore {
                 place,
                 layers: RwLock::new(layers),
                 applying: Mutex::default(),
@@ -207,7 +207,7 @@ impl StateStore for DiskStore {
     }
 }
 
-impl Shared {
+impl DiskStoreCore {
     /// Reads once more after a failure of the moment, from what the state is then: a counter that cannot be read stops a
     /// replica.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>> {
@@ -238,7 +238,7 @@ impl Shared {
 }
 
 /// Creates the file under another name first: a file of the store's name is always whole.
-fn create(place: &Arc<Place>) -> Result<()> {
+fn create(place: &Arc<StoreFile>) -> Result<()> {
     let path = beside(&place.path, "import-new");
     drop(Instance::create(place, &path, &Checkpoint::default())?);
     let failed = |error| io_failure(&place.path, "create", error);

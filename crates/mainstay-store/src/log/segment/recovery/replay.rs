@@ -3,7 +3,7 @@ use mainstay_core::Result;
 use super::tail::Tail;
 use crate::log::segment::file::Segment;
 use crate::log::segment::format::{self, BLOCK_HEADER_BYTES, BlockHeader, SECTOR_BYTES, align, u32_at};
-use crate::log::segment::rebuild::{Place, Rebuild};
+use crate::log::segment::rebuild::{BatchPlace, Rebuild};
 use crate::log::segment::record::{BATCH_HEADER_BYTES, BatchReader};
 
 /// The largest sequence number that is believed: no log gets there, and what is counted from it has an end, too.
@@ -112,9 +112,9 @@ impl Replay {
             // Places in a segment have 32 bits: `load` has seen to it.
             let reader = BatchReader::new(batch, segment.number, (at + from) as u32);
             let place = match (at as u64 == segment.start(), number, segment.number) {
-                (true, 0, 2..) if oldest => Place::Start,
-                (true, 0, 2..) => Place::Seam,
-                _ => Place::Within,
+                (true, 0, 2..) if oldest => BatchPlace::Start,
+                (true, 0, 2..) => BatchPlace::Seam,
+                _ => BatchPlace::Within,
             };
             self.groups.batch(reader, place).map_err(|what| wrong(&what))?;
             start = from + batch.len();

@@ -1,5 +1,5 @@
 //! Files whose checksums are right and whose content makes no sense: an error, never a panic, and no memory for what
-//! they claim.
+//! they need.
 
 use super::super::format::{BLOCK_HEADER_BYTES, BlockHeader, SEGMENT_HEADER_BYTES, SegmentHeader, align};
 use super::super::record::{self, Carry};

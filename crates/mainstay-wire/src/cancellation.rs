@@ -6,12 +6,12 @@ use futures_util::task::AtomicWaker;
 
 /// A request of a peer that is being carried out.
 #[derive(Debug, Default)]
-pub(crate) struct Flight {
+pub(crate) struct Cancellation {
     is_cancelled: AtomicBool,
     waiting: AtomicWaker,
 }
 
-impl Flight {
+impl Cancellation {
     /// Nobody waits for the answer any more.
     pub(crate) fn cancel(&self) {
         self.is_cancelled.store(true, Ordering::Release);

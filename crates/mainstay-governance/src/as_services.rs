@@ -5,7 +5,7 @@ use mainstay::{Context, Node, ServiceContext, WorkerContext};
 
 /// From where what this crate offers can be reached: a node, or within it an actor, a service or a worker. What is opened by
 /// it does not keep the node alive.
-pub trait Reach {
+pub trait AsServices {
     /// The way to all services.
     fn services(&self) -> &Services;
 
@@ -15,23 +15,13 @@ pub trait Reach {
     }
 }
 
-impl Reach for Node {
+impl AsServices for Node {
     fn services(&self) -> &Services {
         self.services()
     }
 }
 
-impl Reach for Context {
-    fn services(&self) -> &Services {
-        self.services()
-    }
-
-    fn is_inside(&self) -> bool {
-        true
-    }
-}
-
-impl Reach for ServiceContext {
+impl AsServices for Context {
     fn services(&self) -> &Services {
         self.services()
     }
@@ -41,7 +31,7 @@ impl Reach for ServiceContext {
     }
 }
 
-impl Reach for WorkerContext {
+impl AsServices for ServiceContext {
     fn services(&self) -> &Services {
         self.services()
     }
@@ -51,13 +41,23 @@ impl Reach for WorkerContext {
     }
 }
 
-impl Reach for Services {
+impl AsServices for WorkerContext {
+    fn services(&self) -> &Services {
+        self.services()
+    }
+
+    fn is_inside(&self) -> bool {
+        true
+    }
+}
+
+impl AsServices for Services {
     fn services(&self) -> &Services {
         self
     }
 }
 
-impl<R: Reach> Reach for Arc<R> {
+impl<R: AsServices> AsServices for Arc<R> {
     fn services(&self) -> &Services {
         R::services(self)
     }
@@ -68,7 +68,7 @@ impl<R: Reach> Reach for Arc<R> {
 }
 
 #[cfg(feature = "testkit")]
-impl Reach for mainstay::testkit::TestNode {
+impl AsServices for mainstay::testkit::TestNode {
     fn services(&self) -> &Services {
         Node::services(self)
     }
