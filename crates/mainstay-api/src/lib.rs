@@ -22,7 +22,7 @@ pub use mainstay_core::{
     Backoff, ClusterId, Epoch, Error, ErrorKind, Level, NodeId, OrError, PartitionId, ReplicaId, Result,
     SequenceNumber, SetId,
 };
-pub use mainstay_core::{contract, id, key, partitioning};
+pub use mainstay_core::{contract, format, id, key, partitioning};
 pub use mainstay_macros::interface;
 pub use node::Node;
 pub use service::{PartitionKey, Proxy, Service, ServiceContext};

@@ -14,7 +14,7 @@
 //! | to | use |
 //! |---|---|
 //! | find out which resource an entity lives on, and move it | [`resolve`] |
-//! | let one owner, and nobody else, hold the real thing | [`owner`] |
+//! | let one owner alone hold the real thing | [`owner`] |
 //! | share a few of them among all callers | [`pool`] |
 //! | write what many callers bring in one go | [`batch`] |
 //! | keep a rate, or a number of things at once | [`limit`] |
@@ -40,6 +40,7 @@ pub mod metric;
 pub mod settings;
 
 mod as_services;
+mod formats;
 mod lease;
 #[cfg(all(feature = "testkit", unix))]
 pub mod testkit;

@@ -59,7 +59,7 @@ impl Deref for Attempt {
     type Target = Transaction;
 
     #[inline]
-    #[allow(clippy::expect_used, reason = "nobody has an attempt that was dropped")]
+    #[allow(clippy::expect_used, reason = "an attempt that was dropped cannot be reached")]
     fn deref(&self) -> &Transaction {
         self.transaction.as_deref().expect(LENT)
     }
@@ -67,7 +67,7 @@ impl Deref for Attempt {
 
 impl DerefMut for Attempt {
     #[inline]
-    #[allow(clippy::expect_used, reason = "nobody has an attempt that was dropped")]
+    #[allow(clippy::expect_used, reason = "an attempt that was dropped cannot be reached")]
     fn deref_mut(&mut self) -> &mut Transaction {
         self.transaction.as_deref_mut().expect(LENT)
     }

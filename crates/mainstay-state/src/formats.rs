@@ -41,3 +41,23 @@ pub(crate) const ENTRY: Format = Format::new("stored entry", 1..=1);
 
 /// That a gate is on: a record of whatever version says so by being there.
 pub(crate) const GATE: Format = Format::new("record of a gate", 1..=1);
+
+#[cfg(test)]
+mod tests {
+    use mainstay_core::format::golden::Golden;
+
+    use super::*;
+
+    /// Records that are a version and no more, or a version and a data contract.
+    #[test]
+    fn golden_records_of_a_version_alone_are_what_is_written() {
+        let golden = Golden::of(env!("CARGO_MANIFEST_DIR"));
+        golden.check("actor-layout", &ACTOR_LAYOUT, &[ACTOR_LAYOUT.written()]);
+        golden.check("known", &KNOWN, &[KNOWN.written()]);
+        golden.check("state", &STATE, &[&[STATE.written()][..], b"\xa5value"].concat());
+        golden.check("gate", &GATE, crate::gates::RECORD);
+        for (name, format) in [("actor-layout", ACTOR_LAYOUT), ("known", KNOWN), ("state", STATE), ("gate", GATE)] {
+            assert_eq!(format.check(golden.read(name, 1)[0]).unwrap(), 1, "{name}");
+        }
+    }
+}

@@ -39,7 +39,7 @@ pub(crate) struct GateSet {
 }
 
 /// What is stored of a gate: the version of the record. That it is there says that the gate is on.
-const RECORD: &[u8] = &[GATE.written()];
+pub(crate) const RECORD: &[u8] = &[GATE.written()];
 
 impl GateSet {
     pub(crate) fn load(snapshot: &Snapshot) -> Result<Self> {

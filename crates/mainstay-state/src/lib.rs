@@ -2,7 +2,7 @@
 //!
 //! The path of a transaction: [`StateManager::begin`] → an operation of a collection takes its locks, reads what is
 //! committed or written by the transaction itself, and notes what it writes → [`Transaction::commit`] makes one batch
-//! of it, which the partition commits → the locks are released, and those who wait for them go on.
+//! of it, which the partition commits → the locks are released, and the transactions that wait for them go on.
 //!
 //! A [`StateManager`] is open for one epoch of a partition's primary: what it knows besides the store (locks, decoded
 //! values) is worth nothing under another primary. Nothing here knows of services or other nodes.

@@ -48,6 +48,7 @@ mod write_buffer;
 mod handshake;
 
 mod fields;
+mod formats;
 pub mod frame;
 pub mod hello;
 

@@ -2,7 +2,7 @@
 //!
 //! A file that is synced, a row that is inserted, a request that is sent: each costs about the same for one item as for a
 //! thousand. A [`BatchExecutor`] takes items one by one, from any number of callers, and hands them to a [`BatchWriter`]
-//! many at a time. Whoever [submits](BatchExecutor::submit) is answered when *its* batch has been written, with the result
+//! many at a time. A caller that [submits](BatchExecutor::submit) is answered when *its* batch has been written, with the result
 //! of its own item.
 //!
 //! ```
@@ -34,7 +34,7 @@
 //! # When a batch is written
 //!
 //! While one batch is being written, the next one gathers: under load batches grow by themselves, and a caller that is
-//! alone waits for nobody. [`BatchSettings::linger`] makes the first item of a batch wait for others even so. A batch is
+//! alone does not wait. [`BatchSettings::linger`] makes the first item of a batch wait for others even so. A batch is
 //! full by count or by bytes, [`BatchExecutor::flush`] hurries, and [`BatchExecutor::close`] writes what is there. A node that
 //! [serves](serve) it does so when it is stopped in order, for executors that [close with it](BatchExecutor::closes_with);
 //! nobody does for others, and what they have not begun to write fails.

@@ -50,11 +50,11 @@
 //!
 //! A value is loaded when it is asked for, once for all who ask meanwhile, and is good for a while
 //! ([`fresh_for`](CacheSettings::fresh_for)). One that was used in that time is loaded again shortly before its end, in the
-//! background ([`refresh_ahead`](CacheSettings::refresh_ahead)), so that nobody waits for it. The number of values and their
+//! background ([`refresh_ahead`](CacheSettings::refresh_ahead)), so that no caller waits for it. The number of values and their
 //! bytes are bounded; those used least recently go first. That a key has no value is remembered if
 //! [`absent_for`](CacheSettings::absent_for) says so. A source that fails is tried again with growing pauses; if it goes on
 //! failing, callers get the error, or what was good a moment ago if [`stale_for`](CacheSettings::stale_for) allows it. With
-//! [`StaleMode::WhileRevalidate`] nobody waits for what was good a moment ago: it is given, and loaded again in the background,
+//! [`StaleMode::WhileRevalidate`] no caller waits for what was good a moment ago: it is given, and loaded again in the background,
 //! once for all who ask.
 //!
 //! What will be asked for can be loaded before: by its keys ([`SmartCache::preload`]), or by those that the source

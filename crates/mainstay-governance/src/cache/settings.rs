@@ -37,6 +37,7 @@ pub struct CacheSettings {
 
 /// When a value is given that was good a moment ago, within [`stale_for`](CacheSettings::stale_for).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StaleMode {
     /// If the source fails: a caller waits for the load, and gets the stale value in the place of the failure.
     #[default]
@@ -48,6 +49,7 @@ pub enum StaleMode {
 
 /// How writes go to the source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum WriteMode {
     /// A write returns when the source has it.
     Through,

@@ -19,7 +19,7 @@ struct Waiter<G> {
 }
 
 /// The place of a caller in the line. It is given up when this is dropped.
-#[must_use = "whoever does not wait has no place in the line"]
+#[must_use = "a caller that does not wait has no place in the line"]
 pub(super) struct QueuedCaller<G> {
     permits: u64,
     receiver: oneshot::Receiver<Result<G>>,

@@ -1,6 +1,6 @@
 //! A rate, or a number of things at once, kept by all nodes together.
 //!
-//! A service takes a hundred requests a second, a database thirty queries at once: whoever asks, and from wherever. A
+//! A service takes a hundred requests a second, a database thirty queries at once, of all callers together. A
 //! [`RateLimiter`] and a [`ConcurrencyLimiter`] of one name share one limit across the cluster.
 //!
 //! ```
@@ -31,7 +31,7 @@
 //! # A permit does not cost a call
 //!
 //! One actor for each limit gives *shares* of it to the processes that want some. A permit is then taken from the share of
-//! its process, in memory. A share is for what a process needs: those who wait in it, and what it has used lately. What
+//! its process, in memory. A share is for what a process needs: the callers that wait in it, and what it has used lately. What
 //! it does not use goes back, and what a process holds that died is free again when its lease has run out. Where there is
 //! less than is wanted, processes are served in the order in which they asked, each with its part; within a process, callers
 //! are served first come, first served, and beyond a bound they are refused as `Overloaded`.
@@ -43,13 +43,13 @@
 //!   gains nothing. After a restart or failover of the actor the bucket is empty, and nothing is given until every share of
 //!   before has run out ([`LEASE`], and a quarter of it): what was given counts as used.
 //! - **Concurrency**: at any time, all processes with a lease together have at most `limit` permits out. After a restart or
-//!   failover of the actor nothing new is given until those who had shares have said so, or their leases have run
+//!   failover of the actor nothing new is given until the processes that had shares have said so, or their leases have run
 //!   out. A process that is cut off from the actor for longer than its lease counts as dead: it gives no new permits, and
 //!   tells the holders of those that are out ([`Permit::lost`]), also when it stood still meanwhile or its machine was
 //!   suspended. Those permits stay lost, though the process is heard of again. What is done in spite of that, no limiter can
 //!   prevent; until it is over, it is not given to the same process once more.
 //! - All limiters of one name that are opened on a node are one process here, and share a share. If the actor itself stood
-//!   still, it takes nobody for dead before everybody has had the time to be heard.
+//!   still, it takes no process for dead before each has had the time to be heard.
 //! - A limit that is changed while it is in use ([`RateLimiter::set_limit`], [`ConcurrencyLimiter::set_limit`]) holds from
 //!   then on for what is given; what is out stays out.
 //!

@@ -39,7 +39,7 @@ impl CacheMetrics {
             (CACHE_HITS, "Reads answered from memory"),
             (CACHE_MISSES, "Reads that waited for the source"),
             (CACHE_STALE, "Reads answered with a stale value"),
-            (CACHE_REFRESHES, "Loads that nobody waited for"),
+            (CACHE_REFRESHES, "Loads without a caller that waited"),
             (CACHE_FAILURES, "Loads and stores that have failed"),
         ]);
         describe_gauges(&[(CACHE_BUFFERED, "Writes that are not with the source yet")]);

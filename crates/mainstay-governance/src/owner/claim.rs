@@ -3,10 +3,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::owner::{Fence, FenceLineage, Holder};
 
-/// Who may write a thing outside: what it remembers of its last opening, and what every opening comes with.
+/// The right to write a thing outside: what it remembers of its last opening, and what every opening comes with.
 ///
-/// It is more than a [`Fence`]: that alone tells an owner from its predecessors, but not from somebody else who counts by
-/// himself and was given the same thing by mistake.
+/// It is more than a [`Fence`]: that alone tells an owner from its predecessors, but not from another holder that counts by
+/// itself and was given the same thing by mistake.
 ///
 /// ```
 /// use mainstay::prelude::*;
@@ -34,7 +34,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// What a resource does when it is opened: refuses whoever is not the holder, or comes with a token that is not larger
+    /// What a resource does when it is opened: refuses a claim that is not of the holder, or comes with a token that is not larger
     /// than all before, and remembers the claim otherwise. `last` is to be kept and changed under the same lock, or in the
     /// same transaction, as what it guards.
     ///
@@ -56,7 +56,7 @@ impl Claim {
         Ok(())
     }
 
-    /// What a resource does before it is written: refuses whoever was not the last to open it.
+    /// What a resource does before it is written: refuses a claim that was not the last to open it.
     ///
     /// # Errors
     /// As [`open`](Claim::open).
@@ -79,7 +79,7 @@ impl Claim {
             return Ok(());
         }
         Err(Error::fatal(format!(
-            "it belongs to {}, and {} is somebody else: two must not write one thing, give one of them another key",
+            "it belongs to {}, and {} is another holder: two must not write one thing, give one of them another key",
             last.holder, self.holder
         )))
     }
@@ -134,7 +134,7 @@ mod tests {
             let errors = [other.check(last.as_ref()).unwrap_err(), other.open(&mut last).unwrap_err()];
             for error in errors {
                 assert_eq!((error.kind(), Fence::remembered(&error)), (ErrorKind::Fatal, None));
-                assert!(error.to_string().starts_with("it belongs to a, and b is somebody else"), "{error}");
+                assert!(error.to_string().starts_with("it belongs to a, and b is another holder"), "{error}");
             }
         }
         assert_eq!(last, Some(claim("a", 3, 1)));

@@ -11,10 +11,10 @@ use crate::owner::{Fence, Opening, OwnerSettings, OwnerState, Reset, Resource};
 /// A resource in the hands of an actor: open, closed, or resting after a failure. It is what a
 /// [`ResourceOwner`](crate::owner::ResourceOwner) and a member of a pool have in common.
 ///
-/// Whoever uses the handle takes it out and puts it back when all went well, so that a turn that is cut off in the middle,
-/// and leaves nobody knowing what the handle is like, drops it.
+/// A user of the handle takes it out and puts it back when all went well, so that a turn that is cut off in the middle,
+/// after which the state of the handle is not known, drops it.
 pub(crate) struct Holding<R: Resource> {
-    /// In a lock because a handle need not be shareable; nobody ever waits for it.
+    /// In a lock because a handle need not be shareable; the lock is never waited for.
     handle: Mutex<Option<R::Handle>>,
     /// What it was last opened with, by this activation or by one before; without a token if it never was.
     opening: Opening,

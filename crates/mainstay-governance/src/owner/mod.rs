@@ -67,7 +67,7 @@
 //!
 //! It is opened again by itself, not only when it is called. Activation does not fail because of the resource.
 //!
-//! An owner that nobody uses leaves memory after the `idle_timeout` of actors and closes the resource, unless
+//! An owner that is not used leaves memory after the `idle_timeout` of actors and closes the resource, unless
 //! [`OwnerSettings::stay_open`] is set.
 
 mod resource;

@@ -10,6 +10,7 @@ use crate::pool::PoolSettings;
 
 /// What [`Resource::reset`] has made of a handle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Reset {
     /// Nothing is left of whoever had it before: it may be used on.
     Clean,

@@ -19,6 +19,7 @@ pub struct OwnerStatus {
 
 /// Whether a resource is open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum OwnerState {
     /// It is not: nobody needs it.
     Closed,

@@ -41,6 +41,7 @@ impl BreakerSettings {
 
 /// What a breaker lets through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum BreakerState {
     /// Everything: it works.
     Closed,

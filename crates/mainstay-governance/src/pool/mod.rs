@@ -58,8 +58,8 @@
 //! member, and jobs wait in the member's line.
 //!
 //! In a pool that is [`Coordination::Server`] the coordinator leases members, each to one caller at a time. Callers wait
-//! in one line for all members, by [`Priority`] and then in the order in which they came; whoever waits long gains priority,
-//! so that nobody waits for ever. [`lease`](ResourcePool::lease) gives a member for as many jobs as it takes, such as those of a
+//! in one line for all members, by [`Priority`] and then in the order in which they came; a caller that waits long gains priority,
+//! so that none waits for ever. [`lease`](ResourcePool::lease) gives a member for as many jobs as it takes, such as those of a
 //! database transaction:
 //!
 //! ```
@@ -86,7 +86,7 @@
 //! let orders = ResourcePool::<Database>::open(&node, "orders").await?;
 //! let lease = orders.with_priority(Priority::HIGH).lease().await?;
 //! assert_eq!(lease.run("begin".into()).await?, 1);
-//! assert_eq!(lease.run("commit".into()).await?, 2); // nobody was in between
+//! assert_eq!(lease.run("commit".into()).await?, 2); // no other job was in between
 //! drop(lease);
 //! # node.stop().await;
 //! # Ok(())
@@ -99,7 +99,7 @@
 //! Nothing of one holder is found by the next: when a lease ends, the resource is [reset](crate::owner::Resource::reset), which
 //! is to be closed, and opened for the next job, unless it says that it can do better. A job by [`run`](ResourcePool::run) is a
 //! lease of its own here, so a resource whose jobs leave nothing behind should say so. A coordinator that is activated anew
-//! knows its leases by whoever renews them; until a lease would have expired, it gives nobody a member that may have a holder.
+//! knows its leases by their renewals; until a lease would have expired, a member that may have a holder is not given away.
 //!
 //! A pool whose jobs are batches is a [`BatchWriter`](crate::batch::BatchWriter), and so is an
 //! [`OwnerRef`](crate::owner::OwnerRef): a [`BatchExecutor`](crate::batch::BatchExecutor) in front of it makes many small

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 /// How a caller picks a member of a pool. Members whose breaker is open, and those that rest, are passed over; what goes by a
 /// key waits for its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Pick {
     /// One after the other.
     RoundRobin,

@@ -37,6 +37,7 @@ pub struct PoolSettings {
 
 /// Who decides which member of a pool does a job.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Coordination {
     /// The caller: it knows the members, and goes to one directly. The fastest, for jobs that stand alone. The default.
     #[default]

@@ -18,11 +18,11 @@
 //! let users = Resolver::open(&node, "users", settings).await?;
 //! users.add_resource(PhysicalResource::new("db1").at("postgres://db1.example/users")).await?;
 //!
-//! // Whoever uses a resource says for which entity, and is told where that lives now.
+//! // A caller names the entity, and is told where that lives now.
 //! let address = users.with("alice", async |resolution| Ok(resolution.resource.address)).await?;
 //! assert_eq!(address, "postgres://db1.example/users");
 //!
-//! // Moved while it is in use: from here on nobody begins anything for her on db1.
+//! // Moved while it is in use: from here on no call for her begins on db1.
 //! users.add_resource(PhysicalResource::new("db2").at("postgres://db2.example/users")).await?;
 //! users.move_entity("alice", "db2").await?;
 //! assert_eq!(users.resolve("alice").await?.resource.name, "db2");
@@ -39,7 +39,7 @@
 //! One *map* actor for each resolver knows which partition is on which resource. That is small, changes seldom, and has a
 //! version that grows with every change. *Shard* actors, as many as the settings say, know which partition each entity is
 //! on; an entity belongs to a shard by its hash, so that none of them is a bottleneck. Both are durable. A process that has
-//! a `Resolver` is a *holder*: it has a copy of the map in memory, remembers entities up to a bound, and asks nobody
+//! a `Resolver` is a *holder*: it has a copy of the map in memory, remembers entities up to a bound, and makes no call
 //! for those.
 //!
 //! # What a move guarantees
@@ -62,17 +62,17 @@
 //!   sends later is refused by the guard.
 //! - A node that stops in order gives the leases of its holders back before, so that the first move after a restart waits for
 //!   nobody; a holder that has calls under way then keeps its lease, and so does one whose process is killed.
-//! - **A move that was begun is finished.** If whoever asked for it dies, or the node does, it either has not happened or is
+//! - **A move that was begun is finished.** If the caller that asked for it dies, or the node does, it either has not happened or is
 //!   made known by a reminder.
 //! - **Forgetting is a move to nowhere.** [`Resolver::forget`] is durable, frees the place of an entity, and holds for what was
-//!   resolved before as a move does; whoever resolves the entity later finds a new one.
+//!   resolved before as a move does; a caller that resolves the entity later finds a new one.
 //!
 //! This relies on clocks that run at about the same speed on all nodes (a quarter of difference is allowed for), not on
 //! what they show.
 //!
 //! # A source
 //!
-//! If somebody else knows where entities live, a [`ResolutionSource`] can be copied by timer: see
+//! If another system knows where entities live, a [`ResolutionSource`] can be copied by timer: see
 //! [`Resolver::refresh_every`]. What it moves is moved as above. While it is down, the last good copy is good, and
 //! [`Resolver::source_status`] says how old it is.
 

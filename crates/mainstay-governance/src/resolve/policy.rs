@@ -7,6 +7,7 @@ use super::entity::{Entity, spread};
 
 /// What becomes of an entity that nobody knows when it is resolved. What is chosen is stored, and stays until it is moved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Policy {
     /// It is an error, `NotFound`: entities are made known by [`Resolver::assign`](super::Resolver::assign).
     #[default]

@@ -191,7 +191,7 @@ impl ResolverShardActor {
             None if placing == Placing::Move => {
                 return Err(Error::new(
                     ErrorKind::NotFound,
-                    format!("{entity} cannot be moved, because nobody knows it: use `assign`"),
+                    format!("{entity} cannot be moved, because it is not assigned to a resource: use `assign`"),
                 ));
             }
             Some(partition) if placing == Placing::Assign => {

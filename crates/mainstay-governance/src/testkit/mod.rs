@@ -1,4 +1,4 @@
-//! For tests and benchmarks: the outside resources themselves, real ones, private to whoever starts them.
+//! For tests and benchmarks: the outside resources themselves, real ones, private to the test that starts them.
 //!
 //! In `Cargo.toml`: `mainstay-governance = { version = "…", features = ["testkit"] }` under `[dev-dependencies]`.
 

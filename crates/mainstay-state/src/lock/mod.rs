@@ -3,14 +3,14 @@
 //! A transaction has a [`LockOwner`]. Its path: [`try_acquire`](LockOwner::try_acquire) looks into the owner's own
 //! list, then grants in the one [`Shard`](table) of the [`LockTable`] that has the key, without a future or an allocation,
 //! and with one look at the clock for an operation. [`acquire`](LockOwner::acquire), if that fails, puts the request into the queue of the key,
-//! looks for a deadlock, and waits. [`release_all`](LockOwner::release_all) gives each key to those who wait for it.
+//! looks for a deadlock, and waits. [`release_all`](LockOwner::release_all) gives each key to the requests that wait for it.
 //!
 //! # Who is granted what
 //!
 //! A request is granted if its mode is compatible with those of all other holders ([`LockMode`] has the table), and if
-//! it overtakes nobody: each key has one queue, and only its front is served. A *conversion*, the request of a
-//! transaction that holds the key in a weaker mode, stands before all requests of those who hold nothing, and behind
-//! the conversions that came before it; a sole holder can always convert, because nobody else can convert before it.
+//! it overtakes no other: each key has one queue, and only its front is served. A *conversion*, the request of a
+//! transaction that holds the key in a weaker mode, stands before all requests of transactions that hold nothing, and behind
+//! the conversions that came before it; a sole holder can always convert, because no other can convert before it.
 //!
 //! # Why no deadlock stays unseen
 //!
@@ -37,13 +37,13 @@
 //!
 //! # Collections
 //!
-//! Every transaction shares the collections that it uses, so that nobody clears or drops them meanwhile. These
+//! Every transaction shares the collections that it uses, so that they are not cleared or dropped meanwhile. These
 //! locks are taken with [`try_share`](LockOwner::try_share), which lists the transaction where its thread lists it
 //! ([`Sharers`](sharers)) instead of with the key in the table. All of the above holds for the table, and so:
 //!
-//! - Whoever wants a collection alone [bars](LockOwner::bar) that first, which puts all who are listed into the table and
-//!   whoever comes later as well. So nobody ever waits for one who is listed.
-//! - Whoever begins to wait puts itself into the table first. So the locks of those who wait are all there.
+//! - A transaction that wants a collection alone [bars](LockOwner::bar) that first, which puts all that are listed into the table,
+//!   and all that come later as well. So no transaction ever waits for one that is listed.
+//! - A transaction that begins to wait puts itself into the table first. So the locks of all that wait are there.
 //!
 //! The locks of this module are taken in the order waits, then one part of the list of sharers, then one shard; nothing is
 //! called while one of them is held.

@@ -2,7 +2,7 @@
 //!
 //! The way of a batch: [`SegmentLog::submit`](NodeLog::submit) → `State::submit` (checks, finds room, writes it into
 //! the open block, makes it visible) → the writer takes the block → `LogCore::write` → `LogCore::sync` →
-//! `LogCore::complete` (calls everybody who waits). Beside it the segment cleaner removes, moves and prepares segments.
+//! `LogCore::complete` (calls back every batch that waits). Beside it the segment cleaner removes, moves and prepares segments.
 //! `docs/internals/node-log.md` has the bytes and the argument why a crash loses nothing that was acknowledged.
 
 mod activity;

@@ -11,12 +11,10 @@ use rand::rngs::SysRng;
 use super::authority::AuthorityHash;
 use crate::address::Address;
 use crate::fields::Fields;
+use crate::formats::JOIN_TOKEN;
 
 /// What every token begins with; the version follows.
 const PREFIX: &str = "mainstay-join-";
-
-/// The version that is written.
-const VERSION: u8 = 1;
 
 /// The most addresses in a token: three are enough to find one that is up.
 const SEEDS_MAX: usize = 16;
@@ -166,7 +164,7 @@ impl JoinToken {
             bytes.extend_from_slice(text.as_bytes());
         }
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_le_bytes());
-        format!("{PREFIX}{VERSION}-{}", URL_SAFE_NO_PAD.encode(bytes))
+        format!("{PREFIX}{}-{}", JOIN_TOKEN.written(), URL_SAFE_NO_PAD.encode(bytes))
     }
 }
 
@@ -184,16 +182,9 @@ impl FromStr for JoinToken {
         let (version, body) = rest
             .split_once('-')
             .or_error(ErrorKind::Invalid, "the join token ends within its version: copy all of it")?;
-        match version.parse::<u8>() {
-            Ok(VERSION) => {}
-            Ok(other) => {
-                let text = format!(
-                    "the join token is of version {other}, and this build reads {VERSION}: use the build that made it"
-                );
-                return Err(Error::new(ErrorKind::UnknownVersion, text));
-            }
-            Err(_) => return Err(Error::invalid("the join token has no version: copy all of it")),
-        }
+        let version: u64 =
+            version.parse().or_error(ErrorKind::Invalid, "the join token has no version: copy all of it")?;
+        JOIN_TOKEN.check_wide(version, "the join token")?;
         let bytes = URL_SAFE_NO_PAD.decode(body);
         let bytes = bytes.or_error(
             ErrorKind::Invalid,

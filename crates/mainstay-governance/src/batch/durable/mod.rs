@@ -29,7 +29,7 @@
 //! let visits: DurableQueueRef<CsvFolder<Visit>> = node.actor("visits")?;
 //! // With a key of its own, an item that is sent again because an answer got lost is taken once.
 //! let number = visits.idempotent("visit 4711").append(Visit { page: "home".into() }).await?;
-//! visits.written(number).await?; // only where somebody has to know
+//! visits.written(number).await?; // only where a caller has to know
 //! assert_eq!(std::fs::read_to_string(folder.join("csv/visits-000001.csv"))?, "page\nhome\n");
 //! node.stop().await;
 //! # Ok(())
@@ -39,7 +39,7 @@
 //! # Nothing lost
 //!
 //! An item is an entry of the actor's state of its own, so that a save costs the same however full the buffer is. While
-//! there are any, a *reminder* is set in the same commit, which brings the actor back after a restart even if nobody calls.
+//! there are any, a *reminder* is set in the same commit, which brings the actor back after a restart even without a call.
 //! An item is removed after it was written, never before. A buffer that is full refuses (`Overloaded`).
 //!
 //! # Nothing twice
@@ -58,7 +58,7 @@
 //! A writer that fails for a reason of its own is tried again, with growing waits, for as long as it takes; one that hangs is
 //! given up after [`DurableSettings::write_time_max`], and then tried again as after a crash. If it refuses
 //! the items (`Invalid` and its kind), smaller and smaller batches find the item that is to blame, which is set aside with
-//! its error: [`DurableQueue::dead_letters`]. There is room for so many; then the line waits for somebody to look.
+//! its error: [`DurableQueue::dead_letters`]. There is room for so many; then the line waits until an operator has looked.
 
 mod actor;
 mod book;

@@ -1,4 +1,4 @@
-//! How a shard loads keys that nobody has asked for yet.
+//! How a shard loads keys before the first caller asks for them.
 
 use std::collections::BTreeMap;
 

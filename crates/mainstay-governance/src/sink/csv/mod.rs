@@ -42,7 +42,7 @@
 //! - **Rotation** by bytes, rows and time, and when the columns change: [`CsvRotation`]. A batch is never torn apart.
 //! - **One writer.** Every opening has a fencing token, which is kept in a file beside the rows, with whose it is, and looked at under
 //!   a file lock for every batch. A writer that was replaced gets an error and writes nothing; so does one whose file of the
-//!   token was taken away, and one that is somebody else, such as an owner and a queue that were given one key in one folder.
+//!   token was taken away, and another one, such as an owner and a queue that were given one key in one folder.
 //! - Files are touched on tokio's threads for blocking work, once per batch. A batch executor on a runtime of several threads
 //!   does not wait for one of them and writes where it is, also through an owner: that saves two wake-ups, which can take as
 //!   long as the disk. Should the disk hang, its callers are answered after

@@ -2,12 +2,14 @@ use std::fs::TryLockError;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use mainstay::format::Format;
 use mainstay::{Error, ErrorKind, Result};
 
 use super::error::{failed, unopened};
 use super::file_system::{FileSystem, Identity, OpenFile as _};
 use super::series::CsvMark;
 use super::token::Token;
+use crate::formats::CSV_HINT;
 use crate::owner::{Claim, Fence};
 
 /// How large a sector is: what a disk writes whole or not at all.
@@ -19,8 +21,15 @@ const SECTORS: usize = 3;
 /// What the records begin with.
 const MAGIC: &[u8; 4] = b"MSCS";
 
-/// The version of the note. The first did not say from where on a file is read when it is opened.
-const HINT_VERSION: u8 = 2;
+/// The kind of the note.
+const HINT_KIND: u8 = 2;
+
+/// How many bytes the fields of a note have, in the first version and in this one.
+const HINT_FIELDS_V1: usize = 32;
+const HINT_FIELDS: usize = 40;
+
+/// How long what every record begins with is.
+const HEAD: usize = 8;
 
 /// How often is looked whether another process has let go of the lock.
 const LOCK_POLL: Duration = Duration::from_millis(2);
@@ -160,7 +169,7 @@ impl<F: FileSystem> Locked<'_, F> {
 
     /// How far the rows were whole, as far as is known.
     pub(super) fn hint(&mut self) -> Result<Option<Hint>> {
-        Ok(decode_hint(self.read()?.sector(2)))
+        decode_hint(self.read()?.sector(2))
     }
 
     /// Notes how far the rows are whole. It is not synced: if the power fails, an older one says less, and nothing that is
@@ -179,7 +188,7 @@ impl<F: FileSystem> Locked<'_, F> {
     /// because at most one of the two can be torn.
     fn token(&mut self) -> Result<Token> {
         let read = self.read()?;
-        let tokens = [0, 1].map(|sector| Token::decode(read.sector(sector)));
+        let tokens = [Token::decode(read.sector(0))?, Token::decode(read.sector(1))?];
         match tokens.into_iter().flatten().max_by_key(|token| token.generation) {
             Some(token) => Ok(token),
             // The first token was being written when the power failed: nobody has written rows by it.
@@ -235,29 +244,57 @@ pub(super) fn end(mut record: Vec<u8>) -> Vec<u8> {
     record
 }
 
-/// The fields of a record of so many bytes, if it is whole.
-pub(super) fn open(sector: &[u8], version: u8, kind: u8, fields: usize) -> Option<&[u8]> {
-    let (record, rest) = sector.split_at_checked(8 + fields)?;
-    let sum = u32::from_le_bytes(rest.first_chunk::<4>().copied()?);
-    let is_whole = record.starts_with(MAGIC) && record[4..6] == [version, kind] && crc32c::crc32c(record) == sum;
-    is_whole.then(|| &record[8..])
+/// The version and the fields of a record, if it is whole. `fields` says how many bytes those of a version have.
+///
+/// # Errors
+/// `UnknownVersion` if it is whole and of a version that is not read: an older one beside it would let a writer in whose time is
+/// over.
+pub(super) fn open<'s>(
+    sector: &'s [u8],
+    format: &Format,
+    kind: u8,
+    fields: impl Fn(u8) -> usize,
+) -> Result<Option<(u8, &'s [u8])>> {
+    let Some((head, _)) = sector.split_at_checked(HEAD) else { return Ok(None) };
+    let version = head[4];
+    if !head.starts_with(MAGIC) || head[5] != kind {
+        return Ok(None);
+    }
+    if format.reads(version) {
+        let end = HEAD + fields(version);
+        return Ok(is_whole(sector, end).then(|| (version, &sector[HEAD..end])));
+    }
+    // Where the checksum of a later version stands is not known.
+    match (HEAD..sector.len()).any(|end| is_whole(sector, end)) {
+        true => Err(format.unknown(version.into(), format.name())),
+        false => Ok(None),
+    }
+}
+
+/// True if the checksum of a record that ends there stands behind it.
+fn is_whole(sector: &[u8], end: usize) -> bool {
+    sector.split_at_checked(end).is_some_and(|(record, rest)| {
+        rest.first_chunk::<4>().is_some_and(|sum| crc32c::crc32c(record) == u32::from_le_bytes(*sum))
+    })
 }
 
 fn encode_hint(hint: Hint) -> Vec<u8> {
-    let mut record = begin(HINT_VERSION, 2);
+    let mut record = begin(CSV_HINT.written(), HINT_KIND);
     for field in [u64::from(hint.number), hint.length, hint.rows, hint.begun_ms, hint.base] {
         record.extend_from_slice(&field.to_le_bytes());
     }
     end(record)
 }
 
-fn decode_hint(sector: &[u8]) -> Option<Hint> {
-    let (fields, is_first) = match open(sector, HINT_VERSION, 2, 40) {
-        Some(fields) => (fields, false),
-        None => (open(sector, 1, 2, 32)?, true),
-    };
+fn decode_hint(sector: &[u8]) -> Result<Option<Hint>> {
+    let fields = |version| if version == 1 { HINT_FIELDS_V1 } else { HINT_FIELDS };
+    let record = open(sector, &CSV_HINT, HINT_KIND, fields)?;
+    Ok(record.and_then(|(version, fields)| read_hint(version, fields)))
+}
+
+fn read_hint(version: u8, fields: &[u8]) -> Option<Hint> {
     let (file, length) = (u32::try_from(number(fields, 0)?).ok()?, number(fields, 8)?);
-    let base = if is_first { length } else { number(fields, 32)? };
+    let base = if version == 1 { length } else { number(fields, 32)? };
     Some(Hint { number: file, base, length, rows: number(fields, 16)?, begun_ms: number(fields, 24)? })
 }
 
@@ -267,6 +304,8 @@ pub(super) fn number(fields: &[u8], at: usize) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use mainstay::format::golden::Golden;
+
     use super::*;
     use crate::owner::FenceLineage;
     use crate::sink::csv::file_system::OsFileSystem;
@@ -339,7 +378,30 @@ mod tests {
             record.extend_from_slice(&field.to_le_bytes());
         }
         let hint = Hint { number: 3, base: 1 << 40, length: 1 << 40, rows: 77, begun_ms: 5 };
-        assert_eq!(decode_hint(&end(record)), Some(hint));
+        assert_eq!(decode_hint(&end(record.clone())).unwrap(), Some(hint));
+        let golden = Golden::of(env!("CARGO_MANIFEST_DIR"));
+        golden.check_version("csv-note", &CSV_HINT, 1, &end(record));
+        let newest = Hint { base: 9, ..hint };
+        golden.check("csv-note", &CSV_HINT, &encode_hint(newest));
+        assert_eq!(decode_hint(&golden.read("csv-note", 1)).unwrap(), Some(hint));
+        assert_eq!(decode_hint(&golden.read("csv-note", 2)).unwrap(), Some(newest));
+    }
+
+    #[test]
+    fn a_file_of_a_later_program_is_refused_by_its_version() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        let mut sidecar = Sidecar::open(OsFileSystem, path.clone()).unwrap();
+        for fence in [3, 4] {
+            sidecar.lock(WAIT).unwrap().admit(&claim(fence), END).unwrap();
+        }
+        let mut later = begin(3, 1);
+        later.extend_from_slice(&[7; 90]);
+        let mut bytes = std::fs::read(&path).unwrap();
+        bytes[..SECTOR].copy_from_slice(&end(later));
+        std::fs::write(&path, &bytes).unwrap();
+        let error = sidecar.lock(WAIT).unwrap().admit(&claim(9), END).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::UnknownVersion, "the older token beside it says nothing: {error}");
     }
 
     #[test]

@@ -1,12 +1,12 @@
+use mainstay::Result;
+
 use super::series::CsvMark;
 use super::sidecar::{begin, end, number, open};
+use crate::formats::CSV_TOKEN;
 use crate::owner::{Claim, Fence, FenceLineage, Holder};
 
 /// The kind of the record.
 const KIND: u8 = 1;
-
-/// The version of the record. The first had a token and a generation only.
-const VERSION: u8 = 2;
 
 /// How many bytes the fields of a record have, in the first version and in this one.
 const FIELDS_V1: usize = 16;
@@ -61,7 +61,7 @@ impl Token {
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
-        let mut record = begin(VERSION, KIND);
+        let mut record = begin(CSV_TOKEN.written(), KIND);
         let (holder, lineage) =
             self.owner.as_ref().map_or(("", FenceLineage::NONE), |(holder, lineage)| (holder.as_str(), *lineage));
         // No file has the number 0.
@@ -78,12 +78,21 @@ impl Token {
         end(record)
     }
 
-    pub(super) fn decode(sector: &[u8]) -> Option<Self> {
-        if let Some(fields) = open(sector, 1, KIND, FIELDS_V1) {
+    /// The token of a sector; none if there is none that is whole.
+    ///
+    /// # Errors
+    /// `UnknownVersion` for a whole one that a later program has written.
+    pub(super) fn decode(sector: &[u8]) -> Result<Option<Self>> {
+        let fields = |version| if version == 1 { FIELDS_V1 } else { FIELDS };
+        let record = open(sector, &CSV_TOKEN, KIND, fields)?;
+        Ok(record.and_then(|(version, fields)| Self::read(version, fields)))
+    }
+
+    fn read(version: u8, fields: &[u8]) -> Option<Self> {
+        if version == 1 {
             let (fence, generation) = (Fence::new(number(fields, 0)?), number(fields, 8)?);
             return Some(Self { fence, generation, owner: None, floor: None });
         }
-        let fields = open(sector, VERSION, KIND, FIELDS)?;
         let file = u32::try_from(number(fields, 24)?).ok()?;
         let floor = CsvMark { file, length: number(fields, 32)?, rows: number(fields, 40)? };
         let length = usize::from(u16::from_le_bytes(*fields.get(48..)?.first_chunk()?));
@@ -99,6 +108,9 @@ impl Token {
 
 #[cfg(test)]
 mod tests {
+    use mainstay::ErrorKind;
+    use mainstay::format::golden::Golden;
+
     use super::*;
 
     #[test]
@@ -109,13 +121,40 @@ mod tests {
             let token = Token { fence: Fence::new(7), generation: 2, owner, floor };
             let sector = token.encode();
             assert_eq!(sector.len(), 512);
-            assert_eq!(Token::decode(&sector), Some(token));
+            assert_eq!(Token::decode(&sector).unwrap(), Some(token));
             for place in 0..8 + FIELDS + 4 {
                 let mut torn = sector.clone();
                 torn[place] ^= 1;
-                assert_eq!(Token::decode(&torn), None, "{place}");
+                assert_eq!(Token::decode(&torn).unwrap(), None, "{place}");
             }
         }
+    }
+
+    #[test]
+    fn golden_tokens_are_what_is_written_and_read() {
+        let golden = Golden::of(env!("CARGO_MANIFEST_DIR"));
+        let owner = Some((Holder::from("visit-queues(\"home\")"), FenceLineage::new(11)));
+        let floor = Some(CsvMark { file: 3, length: 4, rows: 5 });
+        let token = Token { fence: Fence::new(7), generation: 2, owner, floor };
+        golden.check("csv-token", &CSV_TOKEN, &token.encode());
+        let mut first = begin(1, KIND);
+        first.extend_from_slice(&7_u64.to_le_bytes());
+        first.extend_from_slice(&2_u64.to_le_bytes());
+        golden.check_version("csv-token", &CSV_TOKEN, 1, &end(first));
+        let old = Token::decode(&golden.read("csv-token", 1)).unwrap();
+        assert_eq!(old, Some(Token { owner: None, floor: None, ..token.clone() }));
+        assert_eq!(Token::decode(&golden.read("csv-token", 2)).unwrap(), Some(token));
+    }
+
+    #[test]
+    fn a_whole_token_of_a_later_program_is_no_damage() {
+        let mut record = begin(CSV_TOKEN.newest() + 1, KIND);
+        record.extend_from_slice(&[9; 70]);
+        let sector = end(record);
+        assert_eq!(Token::decode(&sector).unwrap_err().kind(), ErrorKind::UnknownVersion);
+        let mut torn = sector;
+        torn[30] ^= 1;
+        assert_eq!(Token::decode(&torn).unwrap(), None);
     }
 
     #[test]
@@ -132,7 +171,7 @@ mod tests {
         let mut record = begin(1, KIND);
         record.extend_from_slice(&7_u64.to_le_bytes());
         record.extend_from_slice(&3_u64.to_le_bytes());
-        let token = Token::decode(&end(record)).unwrap();
+        let token = Token::decode(&end(record)).unwrap().unwrap();
         assert_eq!((token.fence, token.generation, &token.owner), (Fence::new(7), 3, &None));
         let asking = Claim { holder: "somebody".into(), fence: Fence::new(8), lineage: FenceLineage::new(1) };
         assert_eq!(token.claim(&asking).unwrap(), Claim { fence: Fence::new(7), ..asking.clone() });

@@ -1,4 +1,4 @@
-//! What an error of PostgreSQL means to whoever wanted to write.
+//! What an error of PostgreSQL means to the writer.
 
 use std::error::Error as _;
 

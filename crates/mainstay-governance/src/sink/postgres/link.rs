@@ -1,4 +1,4 @@
-//! One connection, which ends with whoever holds it.
+//! One connection, which ends with its holder.
 
 use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
@@ -38,7 +38,7 @@ const LEAVE: &str = "ROLLBACK; SELECT pg_terminate_backend(pg_backend_pid())";
 pub(super) struct Link {
     pub(super) client: Arc<Client>,
     wire: Arc<Wire>,
-    /// Something was begun with the client and has not come to its end: what the server is doing now, nobody knows.
+    /// Something was begun with the client and has not come to its end: what the server is doing now is not known.
     is_busy: AtomicBool,
     dial: Arc<dyn Dial>,
     place: SessionOwner,

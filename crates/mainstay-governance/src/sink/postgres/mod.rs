@@ -50,7 +50,7 @@
 //! that are there already. Once there were none for a while it is written without looking first, which costs the server half
 //! as much, and again by looking if the unique index objects: that is then an error in the server's log, and none of ours. The
 //! index has to be there when a session is opened, and to stay. Whatever becomes of the connection, the batch may be written again: its error is `Retry`. Without a
-//! key a batch is written by COPY in a transaction; if the connection goes away during the commit, nobody knows, and the
+//! key a batch is written by COPY in a transaction; if the connection goes away during the commit, the outcome is unknown, and the
 //! error is `OutcomeUnknown`.
 //!
 //! # Never by two

@@ -1,12 +1,13 @@
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
-use mainstay_core::{Error, ErrorKind, Result, contract};
+use mainstay_core::format::Format;
+use mainstay_core::{Error, Result, contract};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The version of what a continuation consists of.
-const VERSION: u8 = 1;
+/// What a continuation consists of.
+const PAGE_TOKEN: Format = Format::new("page token", 1..=1);
 
 /// The longest text that is a continuation: it names an actor and a reminder, in hexadecimal digits.
 const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -29,7 +30,7 @@ struct Position<M> {
 
 impl PageToken {
     pub(super) fn new<M: Serialize>(listing: u8, service: &str, partition: usize, after: M) -> Result<Self> {
-        let mut bytes = vec![VERSION, listing];
+        let mut bytes = vec![PAGE_TOKEN.written(), listing];
         contract::encode_into(&mut bytes, &Position { service: service.to_owned(), partition, after })?;
         Ok(Self { bytes })
     }
@@ -38,12 +39,7 @@ impl PageToken {
     pub(super) fn read<M: DeserializeOwned>(&self, listing: u8, service: &str) -> Result<(usize, M)> {
         let other = || Error::invalid(format!("this continuation is of another listing than this of {service}"));
         let [version, kind, position @ ..] = &*self.bytes else { return Err(unreadable()) };
-        if *version != VERSION {
-            return Err(Error::new(
-                ErrorKind::UnknownVersion,
-                format!("continuation of version {version}, and this build reads {VERSION}: begin the listing again"),
-            ));
-        }
+        PAGE_TOKEN.check_of(*version, "this page token")?;
         if *kind != listing {
             return Err(other());
         }
@@ -96,7 +92,8 @@ impl<'de> Deserialize<'de> for PageToken {
 
 #[cfg(test)]
 mod tests {
-    use mainstay_core::ActorId;
+    use mainstay_core::format::golden::Golden;
+    use mainstay_core::{ActorId, ErrorKind};
 
     use super::*;
 
@@ -111,6 +108,12 @@ mod tests {
         let bytes = contract::encode(&sample()).unwrap();
         assert_eq!(contract::decode::<PageToken>(&bytes).unwrap(), sample());
         assert_eq!(sample().read::<ActorId>(1, "Counter").unwrap(), (7, ActorId::from("alice")));
+    }
+
+    #[test]
+    fn golden_token_is_what_is_written() {
+        let golden = Golden::of(env!("CARGO_MANIFEST_DIR"));
+        golden.check("page-token", &PAGE_TOKEN, sample().to_string().as_bytes());
     }
 
     #[test]

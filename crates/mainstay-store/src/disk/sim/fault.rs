@@ -3,6 +3,7 @@ use std::path::{Path, PathBuf};
 
 /// An operation of a disk or a file, as [`Fault`]s name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum DiskOp {
     /// [`Disk::open`](crate::disk::Disk::open).
     Open,

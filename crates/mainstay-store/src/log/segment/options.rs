@@ -36,6 +36,7 @@ pub struct LogOptions {
 
 /// Who writes the log.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Driver {
     /// A thread that owns the disk's waiting, and one that prepares and removes segments.
     Thread,

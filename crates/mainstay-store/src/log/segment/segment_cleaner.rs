@@ -1,4 +1,4 @@
-//! What keeps the folder in order beside the writing: segments that nobody needs are removed, entries that pin an
+//! What keeps the folder in order beside the writing: segments that are not needed are removed, entries that pin an
 //! old segment are moved out of it, and the next segment is zeroed ahead of its use.
 
 use std::sync::Arc;

@@ -67,7 +67,6 @@ fn new_is_empty(subject: &mut dyn Subject) {
     assert_eq!(store.checkpoint().unwrap(), Mark::default());
     Model::default().assert_is(&*store.snapshot().unwrap());
     let other = subject.create();
-    put(&*other, 3, &[(b"a", b"1")]);
     assert_eq!(import(&*other, &export(&*store.snapshot().unwrap())), Mark::default());
     Model::default().assert_is(&*other.snapshot().unwrap());
 }
