@@ -27,7 +27,7 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Role {
-    /// Runs a node until it is told to end; says `ready` when it can be called
+    /// Runs a node until it is told to end; says `ready` when it can be called, and exits with 75 if it must be started again
     Node(NodeOptions),
     /// Calls the nodes and writes a history; says how it goes on its output
     Load {
@@ -71,7 +71,11 @@ fn main() -> ExitCode {
 
 async fn run(role: Role) -> Result<ExitCode> {
     match role {
-        Role::Node(options) => node::run(&options).await?,
+        Role::Node(options) => {
+            if !node::run(&options).await? {
+                return Ok(ExitCode::from(node::STOPPED_EXIT_CODE));
+            }
+        }
         Role::Load { gateways, options } => {
             let gateways = Gateways::new(gateways)?;
             let target = |caller| gateways.clone().starting_at(caller);

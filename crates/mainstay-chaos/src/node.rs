@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use mainstay::prelude::*;
 
@@ -11,6 +12,13 @@ use crate::workload;
 
 /// What a node says on its output when it can be called. A line of its own, followed by the address of the gateway.
 pub const READY: &str = "ready";
+
+/// How the process exits when a part of the node has stopped and must be reopened, such as after its disk was full: whatever
+/// watches over it starts it again.
+pub const STOPPED_EXIT_CODE: u8 = 75;
+
+/// How often the node is asked whether all of it runs.
+const HEALTH_INTERVAL: Duration = Duration::from_millis(250);
 
 /// How a node is started.
 #[derive(Debug, Clone, clap::Args)]
@@ -63,17 +71,33 @@ pub async fn start(options: &NodeOptions) -> Result<Node> {
     joining::join(node, &membership)?.start().await
 }
 
-/// Runs a node until the process is told to end.
+/// Runs a node until the process is told to end, or a part of it has stopped: then false.
 ///
 /// # Errors
 /// What keeps it from starting.
-pub async fn run(options: &NodeOptions) -> Result<()> {
+pub async fn run(options: &NodeOptions) -> Result<bool> {
     let gateway = Gateway::bind(options.gateway).await?;
     let address = gateway.address()?;
     let node = start(options).await?;
     let serving = tokio::spawn(gateway.serve(node.clone()));
     println!("{READY} {address}");
-    let ended = node.run_until_signal().await;
+    let ended = tokio::select! {
+        ended = node.run_until_signal() => ended.map(|()| true),
+        cause = has_stopped(&node) => {
+            eprintln!("a part of the node has stopped: {cause}");
+            Ok(false)
+        }
+    };
     serving.abort();
     ended
+}
+
+/// Returns when a part of the node has stopped, with what the node says of its health.
+async fn has_stopped(node: &Node) -> String {
+    loop {
+        tokio::time::sleep(HEALTH_INTERVAL).await;
+        if let Some(health) = node.health().filter(mainstay::node::Health::has_stopped) {
+            return health.to_string();
+        }
+    }
 }

@@ -12,6 +12,9 @@ const READY_TIME_MAX: Duration = Duration::from_secs(120);
 /// What a node says when it can be called.
 const READY: &str = "ready";
 
+/// How a node exits of which a part has stopped, as documented for a full disk: it is to be started again.
+const STOPPED_EXIT_CODE: i32 = 75;
+
 /// Settings of a node whose disk is small: the log keeps less room free, and grows in smaller steps.
 const SMALL: &[&str] = &["log.reserve_bytes=16MiB", "log.segment_bytes=8MiB"];
 
@@ -19,11 +22,22 @@ const SMALL: &[&str] = &["log.reserve_bytes=16MiB", "log.segment_bytes=8MiB"];
 #[derive(Debug)]
 pub(super) struct Cluster {
     nodes: Vec<Option<Process>>,
-    disks: Vec<SmallDisk>,
+    disks: Vec<NodeDisk>,
     pub(super) hosts: Hosts,
     program: PathBuf,
     folder: PathBuf,
     count: usize,
+    /// How often a node was started again because its full disk had stopped it.
+    pub(super) restarts: usize,
+}
+
+/// The disk of a node, and what was done to it.
+#[derive(Debug)]
+struct NodeDisk {
+    disk: SmallDisk,
+    is_full: bool,
+    /// True from the first time on: a part of the node may stop a while after that.
+    was_full: bool,
 }
 
 impl Cluster {
@@ -37,10 +51,11 @@ impl Cluster {
     ) -> Outcome<Self> {
         let mut disks = Vec::new();
         for node in (0..count).filter(|_| has_small_disks) {
-            disks.push(SmallDisk::mount(&data_folder(folder, node))?);
+            let disk = SmallDisk::mount(&data_folder(folder, node))?;
+            disks.push(NodeDisk { disk, is_full: false, was_full: false });
         }
         let (program, folder) = (program.to_owned(), folder.to_owned());
-        let mut cluster = Self { nodes: Vec::new(), disks, hosts, program, folder, count };
+        let mut cluster = Self { nodes: Vec::new(), disks, hosts, program, folder, count, restarts: 0 };
         for node in 0..count {
             cluster.nodes.push(None);
             cluster.start_node(node)?;
@@ -94,14 +109,42 @@ impl Cluster {
         self.nodes.get(node).is_none_or(Option::is_none)
     }
 
-    /// The disk of a node.
-    pub(super) fn disk(&self, node: usize) -> Outcome<&SmallDisk> {
-        self.disks.get(node).ok_or_else(|| format!("node {} has no disk that could be filled", node + 1))
+    /// Leaves no room on the disk of a node.
+    pub(super) fn fill_disk(&mut self, node: usize) -> Outcome {
+        let disk = self.disk(node)?;
+        (disk.is_full, disk.was_full) = (true, true);
+        disk.disk.fill()
     }
 
-    /// An error if a node has ended by itself.
-    pub(super) fn check_alive(&mut self) -> Outcome {
-        self.nodes.iter_mut().flatten().try_for_each(Process::check_alive)
+    /// Makes room on the disk of a node, and starts the node again if it has stopped meanwhile.
+    pub(super) fn free_disk(&mut self, node: usize) -> Outcome {
+        let disk = self.disk(node)?;
+        disk.is_full = false;
+        disk.disk.free()?;
+        if self.is_down(node) { self.start_node(node) } else { Ok(()) }
+    }
+
+    fn disk(&mut self, node: usize) -> Outcome<&mut NodeDisk> {
+        self.disks.get_mut(node).ok_or_else(|| format!("node {} has no disk that could be filled", node + 1))
+    }
+
+    /// An error if a node has ended by itself. One that a full disk has stopped is started again, when there is room.
+    pub(super) fn supervise(&mut self) -> Outcome {
+        for node in 0..self.count {
+            let Some(process) = self.nodes.get_mut(node).and_then(Option::as_mut) else { continue };
+            let Some(status) = process.ended()? else { continue };
+            let disk = self.disks.get(node);
+            if status.code() != Some(STOPPED_EXIT_CODE) || !disk.is_some_and(|disk| disk.was_full) {
+                process.check_alive()?;
+            }
+            let is_full = disk.is_some_and(|disk| disk.is_full);
+            self.nodes[node] = None;
+            self.restarts += 1;
+            if !is_full {
+                self.start_node(node)?;
+            }
+        }
+        Ok(())
     }
 
     /// The folder of the journals, which all nodes share.

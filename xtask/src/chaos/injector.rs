@@ -24,7 +24,7 @@ pub(super) fn apply(round: &Round, cluster: &mut Cluster, mut look: impl FnMut(&
         Fault::Cut | Fault::CutOneWay | Fault::Flap => cut(round, network(cluster)?)?,
         Fault::Delay => network(cluster)?.delay(victim, round.delay.as_millis())?,
         Fault::Loss => network(cluster)?.lose(victim, round.loss_percent)?,
-        Fault::DiskFull => cluster.disk(victim)?.fill()?,
+        Fault::DiskFull => cluster.fill_disk(victim)?,
     }
     let begun = now();
     let mut is_cut = true;
@@ -52,7 +52,7 @@ pub(super) fn heal(round: &Round, cluster: &mut Cluster) -> Outcome {
         Fault::Kill if cluster.is_down(victim) => cluster.start_node(victim),
         Fault::Kill => Ok(()),
         Fault::Pause => cluster.node(victim)?.signal("CONT"),
-        Fault::DiskFull => cluster.disk(victim)?.free(),
+        Fault::DiskFull => cluster.free_disk(victim),
         Fault::Cut | Fault::CutOneWay | Fault::Flap | Fault::Delay | Fault::Loss => network(cluster)?.heal(),
     }
 }

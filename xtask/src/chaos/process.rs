@@ -11,8 +11,8 @@ use crate::command::{Outcome, not_started};
 /// How long a process may take to be gone when it was killed.
 const GONE_TIME_MAX: Duration = Duration::from_secs(20);
 
-/// How much of the end of its output is told when it has ended by itself.
-const TAIL_BYTES: u64 = 2_000;
+/// How many of its last lines are told when it has ended by itself.
+const TAIL_LINES: usize = 6;
 
 /// How much of the end of its output is looked at: some minutes of what the load says.
 const SAID_BYTES_MAX: u64 = 256 << 10;
@@ -53,11 +53,15 @@ impl Process {
 
     /// An error if it has ended, with the end of what it said.
     pub(super) fn check_alive(&mut self) -> Outcome {
-        match self.child.try_wait() {
-            Ok(None) => Ok(()),
-            Ok(Some(status)) => Err(format!("{} has ended by itself with {status}: {}", self.name, self.tail())),
-            Err(error) => Err(format!("{} cannot be looked at: {error}", self.name)),
+        match self.ended()? {
+            None => Ok(()),
+            Some(status) => Err(format!("{} has ended by itself with {status}: {}", self.name, self.tail())),
         }
+    }
+
+    /// How it has ended, if it has.
+    pub(super) fn ended(&mut self) -> Outcome<Option<ExitStatus>> {
+        self.child.try_wait().map_err(|error| format!("{} cannot be looked at: {error}", self.name))
     }
 
     /// Sends it a signal by its name, such as `STOP`.
@@ -78,12 +82,14 @@ impl Process {
         wait_for(limit, look, || format!("{name} has not ended"))
     }
 
-    /// The end of what it has said.
+    /// The last lines of what it has said to a person; lines for programs are JSON.
     pub(super) fn tail(&self) -> String {
         let said = self.said().unwrap_or_default();
-        let from = said.len().saturating_sub(TAIL_BYTES as usize);
-        let tail = said.get(from..).unwrap_or(&said).trim();
-        if tail.is_empty() { "it said nothing".to_owned() } else { tail.to_owned() }
+        let lines: Vec<_> = said.lines().filter(|line| !line.starts_with('{') && !line.trim().is_empty()).collect();
+        match lines.split_at_checked(lines.len().saturating_sub(TAIL_LINES)) {
+            Some((_, [])) | None => "it said nothing".to_owned(),
+            Some((_, last)) => last.join("; "),
+        }
     }
 
     /// What it has said since it was started, or the end of it if that is long.

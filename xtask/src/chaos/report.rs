@@ -28,6 +28,8 @@ pub(super) struct Report {
     pub(super) not_shown: Vec<String>,
     /// What the checkers have counted.
     pub(super) counts: Value,
+    /// How often a node was started again because its full disk had stopped it.
+    pub(super) restarts: usize,
     /// What must not be.
     pub(super) violations: Vec<String>,
     pub(super) seconds: u64,
@@ -72,7 +74,7 @@ impl Report {
             .collect();
         let report = json!({
             "chaos": 1, "seed": self.seed, "nodes": self.nodes, "hosts": self.hosts, "seconds": self.seconds,
-            "rounds": rounds, "calls": self.counts, "not_shown": self.not_shown, "violations": self.violations,
+            "rounds": rounds, "calls": self.counts, "restarts": self.restarts, "not_shown": self.not_shown, "violations": self.violations,
         });
         let text = format!("{report:#}\n");
         std::fs::write(path, text).map_err(|error| format!("{} cannot be written: {error}", path.display()))
@@ -104,6 +106,9 @@ impl fmt::Display for Report {
             for (kind, count) in calls.get("errors").and_then(Value::as_object).into_iter().flatten() {
                 writeln!(f, "  {:>8} {kind}", count.as_u64().unwrap_or_default())?;
             }
+        }
+        if self.restarts > 0 {
+            writeln!(f, "{} times a full disk has stopped a node, which was started again", self.restarts)?;
         }
         for what in &self.not_shown {
             writeln!(f, "NOT SHOWN: {what}")?;

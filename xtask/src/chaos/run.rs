@@ -79,7 +79,7 @@ impl Run {
         let has_small_disks = faults.contains(&Fault::DiskFull);
         let mut cluster = Cluster::start(program, folder, hosts, options.nodes, has_small_disks)?;
         let mut load = Loading::start(program, folder, &cluster, options)?;
-        load.wait_until_whole(START_TIME_MAX, |_| cluster.check_alive())?;
+        load.wait_until_whole(START_TIME_MAX, |_| cluster.supervise())?;
         let rounds = plan(options.seed, options.nodes, &faults, options.rounds);
         for (number, round) in (1..).zip(&rounds) {
             if self.is_over() {
@@ -99,9 +99,10 @@ impl Run {
         if let Err(cause) = load.finish(Duration::from_secs(options.converge_seconds + 30)) {
             report.violations.push(cause);
         }
-        if let Err(cause) = cluster.check_alive() {
+        if let Err(cause) = cluster.supervise() {
             report.violations.push(cause);
         }
+        report.restarts = cluster.restarts;
         let history = load.history().to_owned();
         let journals = cluster.journals();
         drop((load, cluster));
@@ -130,7 +131,7 @@ impl Run {
                 show(round, &status);
             }
             // A node that was killed is not there; one that has ended by itself is a finding.
-            cluster.check_alive()
+            cluster.supervise()
         });
         // Healed in any case: what comes next is not to be about what was left.
         let healed_at = now();
@@ -139,7 +140,7 @@ impl Run {
         let limit = Duration::from_secs(self.options.converge_seconds);
         let whole = load.wait_until_whole(limit, |status| {
             show(round, status);
-            cluster.check_alive()
+            cluster.supervise()
         });
         let pause_ms = load.status(since)?.map_or(0, |(_, pause)| pause);
         let whole_after_ms = whole.is_ok().then(|| healed_at.elapsed().as_millis());
