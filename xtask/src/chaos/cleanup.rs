@@ -16,6 +16,9 @@ use crate::command::{Outcome, target_dir};
 /// What the folder of a run is called while it lasts.
 const RUN: &str = "run-";
 
+/// Where the system has its namespaces by name.
+const NAMESPACES: &str = "/run/netns";
+
 /// The folder of all runs.
 pub(super) fn folder() -> PathBuf {
     target_dir().join("chaos")
@@ -85,17 +88,25 @@ pub(super) fn clean(owner: u32) -> Outcome {
             for process in say(&format!("ip netns pids {name}")).unwrap_or_default().split_whitespace() {
                 let _ = say(&format!("kill -KILL {process}"));
             }
-            say(&format!("ip netns del {name}"))?;
+            gone(say(&format!("ip netns del {name}")), || !Path::new(NAMESPACES).join(name).exists())?;
         }
     }
-    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    for mount in mounts_below(&mounts, &folder) {
-        say(&format!("umount -l {mount}"))?;
+    let mounts = || mounts_below(&std::fs::read_to_string("/proc/self/mounts").unwrap_or_default(), &folder);
+    for mount in mounts() {
+        gone(say(&format!("umount -l {mount}")), || !mounts().contains(&mount))?;
     }
     match std::fs::remove_dir_all(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("{} cannot be removed: {error}", folder.display()))
         }
+        _ => Ok(()),
+    }
+}
+
+/// Two may clean up at once, a janitor and the next run: what the other has removed is as good as removed.
+fn gone(removed: Outcome<String>, is_gone: impl FnOnce() -> bool) -> Outcome {
+    match removed {
+        Err(cause) if !is_gone() => Err(cause),
         _ => Ok(()),
     }
 }

@@ -91,7 +91,7 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seed, nodes, hosts, rounds, seconds, .. } = self;
-        writeln!(f, "\n=== chaos: {nodes} nodes on {hosts}, seed {seed}, {} rounds, {seconds} s ===", rounds.len())?;
+        writeln!(f, "\n=== chaos: nodes: {nodes}, on {hosts}, seed {seed}, {} rounds, {seconds} s ===", rounds.len())?;
         writeln!(f, "{:<12} {:>6} {:>22} {:>22}", "fault", "rounds", "longest pause", "whole again after")?;
         for fault in Fault::ALL {
             let (count, pause, whole) = self.worst(fault);
@@ -118,7 +118,7 @@ impl fmt::Display for Report {
         }
         match self.violations.len() {
             0 => write!(f, "no violation"),
-            count => write!(f, "{count} violations"),
+            count => write!(f, "violations: {count}"),
         }
     }
 }
@@ -146,14 +146,14 @@ mod tests {
         report.judge(verdict).unwrap();
         let text = report.to_string();
         for part in [
-            "3 nodes on loopback, seed 7, 2 rounds, 60 s",
+            "nodes: 3, on loopback, seed 7, 2 rounds, 60 s",
             "kill              2                1200 ms                 900 ms",
             "5 calls ok, 2 failed, 1 of unknown outcome",
             "2 Retry",
             "NOT SHOWN: that x",
             "VIOLATION: register 1 is wrong",
             "VIOLATION: and 3 more",
-            "2 violations",
+            "violations: 2",
         ] {
             assert!(text.contains(part), "{text}\nhas not {part:?}");
         }

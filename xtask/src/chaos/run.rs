@@ -61,7 +61,7 @@ impl Run {
         match report.violations.len() {
             0 => Ok(()),
             count => {
-                Err(format!("{count} violations; the same plan again: cargo xtask chaos {}", replay(&self.options)))
+                Err(format!("violations: {count}; the same plan again: cargo xtask chaos {}", replay(&self.options)))
             }
         }
     }
@@ -75,7 +75,7 @@ impl Run {
         if faults.contains(&Fault::Delay) {
             report.not_shown.extend(hosts.network().into_iter().flat_map(|network| network.substitutes()));
         }
-        println!("chaos: {} nodes on {}, seed {}", options.nodes, hosts.name(), options.seed);
+        println!("chaos: nodes: {}, on {}, seed {}", options.nodes, hosts.name(), options.seed);
         let has_small_disks = faults.contains(&Fault::DiskFull);
         let mut cluster = Cluster::start(program, folder, hosts, options.nodes, has_small_disks)?;
         let mut load = Loading::start(program, folder, &cluster, options)?;
@@ -241,6 +241,28 @@ mod tests {
         let planned = |chaos: &Chaos| plan(chaos.seed, chaos.nodes, &chaos.faults, chaos.rounds);
         assert_eq!(planned(&chaos), planned(&again));
         assert!(parse("--nodes 2").is_err() && parse("--faults nonsense").is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_the_checkers_object_to_is_in_the_report() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let program = cleanup::folder().join(format!("test-checker-{}", std::process::id()));
+        let judged = |script: &str| {
+            std::fs::create_dir_all(cleanup::folder()).unwrap();
+            std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+            std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let mut report = Report::default();
+            let outcome = judge(&program, Path::new("history"), Path::new("journals"), &mut report);
+            std::fs::remove_file(&program).unwrap();
+            outcome.map(|()| report.violations)
+        };
+        assert_eq!(judged("echo '{\"ok\": 3, \"violations\": []}'"), Ok(Vec::new()));
+        let planted = judged("echo '{\"ok\": 3, \"violations\": [\"counter 1: lost\"]}'; exit 1");
+        assert_eq!(planted, Ok(vec!["counter 1: lost".to_owned()]));
+        let broken = judged("echo 'no such history' >&2; exit 1").unwrap_err();
+        assert!(broken.contains("no such history"), "{broken}");
     }
 
     #[test]
