@@ -19,8 +19,8 @@ const LINK: &str = "eth0";
 /// An address of a link on which nobody is.
 const NOWHERE: &str = "02:00:00:00:00:fe";
 
-/// How a link is slowed where packets cannot be delayed: they wait for up to this many milliseconds for each other.
-const SLOW_LINK: &str = "rate 512kbit burst 8kb latency 400ms";
+/// The lowest rate of a link that is slowed because packets cannot be delayed, in kilobits a second.
+const SLOW_KBIT_MIN: u128 = 64;
 
 /// Machines that are namespaces, removed when dropped.
 #[derive(Debug)]
@@ -87,7 +87,13 @@ impl Namespaces {
     /// Has what a machine sends arrive late.
     pub(super) fn delay(&self, host: usize, ms: u128) -> Outcome {
         let name = self.name(host);
-        let kind = if self.has_netem { format!("netem delay {ms}ms {}ms", ms / 4) } else { format!("tbf {SLOW_LINK}") };
+        let kind = if self.has_netem {
+            format!("netem delay {ms}ms {}ms", ms / 4)
+        } else {
+            // A few packets at once take about as long as the delay; what would wait for twice as long is dropped.
+            let rate = (20_000 / ms.max(1)).max(SLOW_KBIT_MIN);
+            format!("tbf rate {rate}kbit burst 3kb latency {}ms", 2 * ms)
+        };
         say(&format!("tc -n {name} qdisc replace dev {LINK} root {kind}")).map(drop)
     }
 
@@ -132,9 +138,7 @@ impl Namespaces {
         if self.has_netem {
             return Vec::new();
         }
-        vec![format!(
-            "delay of single packets: this kernel has no netem; the link was slowed in its place (tbf {SLOW_LINK})"
-        )]
+        vec!["delay of single packets: this kernel has no netem; the link was slowed in its place".to_owned()]
     }
 
     fn name(&self, host: usize) -> String {
