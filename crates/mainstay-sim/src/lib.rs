@@ -11,7 +11,7 @@ mod run;
 mod client;
 mod cluster;
 mod ledger;
-mod linearizability;
+pub mod linearizability;
 mod nemesis;
 mod panics;
 

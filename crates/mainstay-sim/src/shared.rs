@@ -175,7 +175,7 @@ impl SharedHistory {
             };
             Write { value: *value, called: *called, ended, is_certain }
         });
-        linearizability::check(&writes.collect::<Vec<_>>(), &register.reads)
+        linearizability::check(&writes.collect::<Vec<_>>(), &register.reads, &[])
     }
 
     /// The last moment at which a commit without a known outcome can happen: before the first read that was served when it

@@ -70,6 +70,7 @@ pub(crate) const ROOMS: &[Room] = &[
             "mainstay-governance",
         ],
     ),
+    room("mainstay-chaos", &["mainstay", "mainstay-sim"]),
     room(
         "mainstay-bench",
         &[
