@@ -3,7 +3,7 @@
 #[cfg(feature = "testkit")]
 pub use mainstay_replica::InProcessNetwork;
 pub use mainstay_replica::{Batch, Partition, Role, RoleState, Snapshot};
-pub use mainstay_replica::{Traffic, Transport, UniformSets, UniformSetsOptions};
+pub use mainstay_replica::{NodeReplicasOptions, Traffic, Transport, UniformSets, UniformSetsOptions};
 #[cfg(feature = "testkit")]
 pub use mainstay_store::disk::sim::{DiskOp, Fault, SimDisk};
 pub use mainstay_store::disk::{Disk, DiskFile, DiskLock, OpenMode, RealDisk};

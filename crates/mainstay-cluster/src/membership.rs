@@ -50,7 +50,7 @@ impl Membership {
             // The first folders named no cluster.
             (None, Some(known)) if !has_seeds => {
                 founder(known.cluster.unwrap_or_else(new_cluster), known.node, options)
-            },
+            }
             (None, Some(known)) => {
                 return Err(Error::invalid(format!(
                     "{} holds the data of node {}, which has run alone, and there are seeds to join another cluster: start it without \

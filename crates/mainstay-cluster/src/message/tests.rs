@@ -57,6 +57,7 @@ fn answers() -> Vec<ControlAnswer> {
             node: NodeId(3),
             control_replica: ReplicaId(5),
             peers: BTreeMap::from([(NodeId(1), "n1:7400".to_owned())]),
+            profile: TimingProfile::Wan,
             certificate: Some(NodeCertificate { chain_pem: "chain".to_owned(), authority_pem: "authority".to_owned() }),
         }),
         ControlAnswer::Registered(vec![ServiceRecord {

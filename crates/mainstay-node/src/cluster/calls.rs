@@ -73,7 +73,8 @@ impl RemoteCalls for ClusterCalls {
 
     fn redirect(&self, address: &Address, redirect: Redirect) {
         let connected = self.connected.read();
-        let Some((routes, set)) = connected.as_ref().and_then(|connected| Some((&connected.routes, connected.set_of(address)?)))
+        let Some((routes, set)) =
+            connected.as_ref().and_then(|connected| Some((&connected.routes, connected.set_of(address)?)))
         else {
             return;
         };

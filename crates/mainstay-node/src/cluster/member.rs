@@ -169,7 +169,8 @@ impl Member {
     /// Hands the roles of this node over to other nodes, each when its calls have ended. What cannot be handed over in time is left
     /// to an election.
     pub(crate) async fn hand_over(&self) {
-        let primaries = self.replicas.replicas().into_iter().filter(|replica| replica.role_state().role == Role::Primary);
+        let primaries =
+            self.replicas.replicas().into_iter().filter(|replica| replica.role_state().role == Role::Primary);
         let resigning = primaries.map(|replica| async move {
             if let Err(error) = replica.resign().await {
                 let set = replica.identity().set;
@@ -178,7 +179,9 @@ impl Member {
         });
         let all = futures_util::future::join_all(resigning);
         if let Err(time::Elapsed) = time::timeout(HAND_OVER_TIME_LIMIT, all).await {
-            tracing::warn!("not all roles were handed over within {HAND_OVER_TIME_LIMIT:?}: their sets elect primaries by themselves");
+            tracing::warn!(
+                "not all roles were handed over within {HAND_OVER_TIME_LIMIT:?}: their sets elect primaries by themselves"
+            );
         }
     }
 

@@ -12,7 +12,7 @@ use mainstay_core::ClusterId;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
 use mainstay_replica::{
-    InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Replica, ReplicaOptions, Role, RoleState,
+    InProcessNetwork, Partition, Replica, ReplicaOptions, Role, RoleState, UniformSets, UniformSetsOptions,
 };
 use mainstay_runtime::{Directory, ServiceType, Services, Serving};
 use mainstay_store::log::{Driver, SyncDelay};
@@ -36,7 +36,7 @@ pub(crate) struct Cluster {
 /// A node.
 pub(crate) struct Process {
     pub(crate) node: NodeId,
-    pub(crate) replicas: NodeReplicas,
+    pub(crate) replicas: UniformSets,
     pub(crate) services: Services,
     directory: Arc<Directory>,
     scope: Scope,
@@ -102,25 +102,21 @@ impl Cluster {
 impl Process {
     async fn start(network: &InProcessNetwork, number: u64, types: ServedTypes, replica: ReplicaOptions) -> Self {
         let (node, scope) = (NodeId(number), Scope::new());
-        let mut options = NodeReplicasOptions {
-            cluster: Some(CLUSTER),
-            sets_per_level: 1,
-            replica,
-            ..NodeReplicasOptions::new(node)
-        };
+        let mut options =
+            UniformSetsOptions { cluster: Some(CLUSTER), sets_per_level: 1, replica, ..UniformSetsOptions::new(node) };
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
         options.store.cache_bytes_max = 8 << 20;
         let disk = Arc::new(SimDisk::new(number));
-        let opening = NodeReplicas::open(disk, Path::new("/data"), options, network.endpoint(node));
+        let opening = UniformSets::open(disk, Path::new("/data"), options, network.endpoint(node));
         let replicas = scope.enter(opening).await.unwrap();
         let handler = replicas.clone();
         network.attach(
             node,
             scope.clone(),
-            Arc::new(move |set, request| {
+            Arc::new(move |from, set, request| {
                 let replicas = handler.clone();
-                Box::pin(async move { replicas.receive(set, request).await })
+                Box::pin(async move { replicas.receive(from, set, request).await })
             }),
         );
         match number {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mainstay::node::NodeBuilder;
-use mainstay::partition::{Driver, SimDisk, SyncDelay, UniformSetsOptions};
+use mainstay::partition::{Driver, NodeReplicasOptions, SimDisk, SyncDelay};
 use mainstay::prelude::*;
 use mainstay_core::time::{self, Duration, WallTime};
 
@@ -112,8 +112,7 @@ impl Shelf for ShelfService {
 }
 
 fn builder(disk: &SimDisk) -> NodeBuilder {
-    let options = |options: &mut UniformSetsOptions| {
-        options.sets_per_level = 2;
+    let options = |options: &mut NodeReplicasOptions| {
         options.log.segment_bytes = 256 << 10;
         options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
     };
@@ -121,6 +120,7 @@ fn builder(disk: &SimDisk) -> NodeBuilder {
         .isolated()
         .data_dir(FOLDER)
         .disk(Arc::new(disk.clone()))
+        .set("sets_per_level", "2")
         .host_options(options)
         .actor::<DeskActor>()
         .service::<ShelfService>()

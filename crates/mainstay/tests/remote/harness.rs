@@ -14,7 +14,7 @@ use mainstay::{NodeId, PartitionId, SetId};
 use mainstay_core::ClusterId;
 use mainstay_core::task::Scope;
 use mainstay_core::time::{self, Duration};
-use mainstay_replica::{InProcessNetwork, NodeReplicas, NodeReplicasOptions, Partition, Role};
+use mainstay_replica::{InProcessNetwork, Partition, Role, UniformSets, UniformSetsOptions};
 use mainstay_runtime::{
     Address, Directory, Inbound, Provisions, Redirect, RemoteCalls, RemoteRoute, ServiceType, Services,
 };
@@ -178,7 +178,7 @@ pub(crate) struct TwoNodes {
 
 pub(crate) struct OneNode {
     pub(crate) id: NodeId,
-    pub(crate) replicas: NodeReplicas,
+    pub(crate) replicas: UniformSets,
     pub(crate) directory: Arc<Directory>,
     pub(crate) services: Services,
 }
@@ -197,22 +197,22 @@ impl OneNode {
     }
 }
 
-async fn replicas(network: &InProcessNetwork, number: u64) -> NodeReplicas {
+async fn replicas(network: &InProcessNetwork, number: u64) -> UniformSets {
     let node = NodeId(number);
     let mut options =
-        NodeReplicasOptions { cluster: Some(ClusterId(1)), sets_per_level: 2, ..NodeReplicasOptions::new(node) };
+        UniformSetsOptions { cluster: Some(ClusterId(1)), sets_per_level: 2, ..UniformSetsOptions::new(node) };
     options.log.segment_bytes = 256 << 10;
     options.log.driver = Driver::Task { sync_delay: SyncDelay::default() };
     options.store.cache_bytes_max = 8 << 20;
     let disk = Arc::new(SimDisk::new(number));
-    let replicas = NodeReplicas::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
+    let replicas = UniformSets::open(disk, Path::new("/data"), options, network.endpoint(node)).await.unwrap();
     let handler = replicas.clone();
     network.attach(
         node,
         Scope::new(),
-        Arc::new(move |set, request| {
+        Arc::new(move |from, set, request| {
             let replicas = handler.clone();
-            Box::pin(async move { replicas.receive(set, request).await })
+            Box::pin(async move { replicas.receive(from, set, request).await })
         }),
     );
     match number {
