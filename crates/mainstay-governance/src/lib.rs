@@ -8,8 +8,8 @@
 //! Applications have it as `mainstay::governance`, by the feature `governance` of `mainstay`, and the examples are written so. A crate
 //! that depends on `mainstay-governance` itself has the same types by its name.
 //!
-//! **One node, for now.** Where these pages say *the cluster*, it is the one node that there can be today: two processes with
-//! two data folders are two systems, each with a pool of its own.
+//! **Tested on one node, for now.** All that must be one in a cluster is an actor here; that its promises hold while roles move
+//! between nodes is not shown yet.
 //!
 //! | to | use |
 //! |---|---|

@@ -7,7 +7,8 @@
 //! while the callers are tens of thousands. Actors stand between the two: each owns what there is little of, and the callers
 //! go through it.
 //!
-//! **One node, for now.** Where these pages say *the cluster*, it is the one node that there can be today.
+//! **Tested on one node, for now.** All that must be one in a cluster is an actor here; that its promises hold while roles move
+//! between nodes is not shown yet.
 //!
 //! | to | use |
 //! |---|---|

@@ -3,6 +3,9 @@
 #[doc = include_str!("../../../docs/guide/actors.md")]
 pub mod actors {}
 
+#[doc = include_str!("../../../docs/guide/cluster.md")]
+pub mod cluster {}
+
 #[doc = include_str!("../../../docs/guide/collections.md")]
 pub mod collections {}
 

@@ -1,15 +1,15 @@
-//! Reliable actors for Rust, on one node, for now: virtual actors and services whose state is transactional and durable, in
-//! your own process.
+//! Reliable actors for Rust: virtual actors and services whose state is transactional, replicated and durable, in your own
+//! process.
 //!
 //! This crate is the façade: it has no code of its own, only the names that an application needs, gathered from the
 //! crates that make up the system. Import [`prelude`] for what nearly every file uses; the modules have the rest.
 //!
 //! # Where it stands
 //!
-//! [Actors](actor) and stateful [services](service) with reliable [collections] run on one [node](Node), on replicated
+//! [Actors](actor) and stateful [services](service) with reliable [collections] run on one [node](Node) or on several, on replicated
 //! [partitions](partition), with pools of [workers](worker) beside them; the [guide] teaches them. With the feature `governance` there
-//! is `mainstay::governance`: many callers, few connections. Clusters of several nodes
-//! do not exist: everything has one replica, and nobody calls from another process. This page will say so when they do.
+//! is `mainstay::governance`: many callers, few connections. [Several nodes](guide::cluster) are young: that page says what
+//! is missing.
 //!
 //! # Errors
 //!
