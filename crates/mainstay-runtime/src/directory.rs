@@ -222,6 +222,7 @@ impl Directory {
         self.scope.stop();
         self.workers.kill();
         self.close_slots();
+        self.services.load().values().for_each(|served| served.release());
     }
 
     /// Waits until a stop begins.

@@ -145,6 +145,12 @@ impl RegisteredService {
         let _ = attached.task.await;
     }
 
+    /// Lets go of the handles of all partitions when the node has stopped: proxies outlive it and hold this, and the data folder
+    /// is free once nothing holds a partition.
+    pub(crate) fn release(&self) {
+        self.attached.iter().for_each(|attached| drop(attached.lock().take()));
+    }
+
     /// Tells all partitions on this node that the node stops.
     pub(crate) fn stop(&self) {
         for attached in &self.attached {
