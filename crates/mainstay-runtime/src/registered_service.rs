@@ -145,7 +145,8 @@ impl RegisteredService {
         let _ = attached.task.await;
     }
 
-    /// Lets go of all partitions, whose tasks have ended: what holds the directory must not keep the data folder.
+    /// Lets go of the handles of all partitions when the node has stopped: proxies outlive it and hold this, and the data folder
+    /// is free once nothing holds a partition.
     pub(crate) fn release(&self) {
         self.attached.iter().for_each(|attached| drop(attached.lock().take()));
     }
