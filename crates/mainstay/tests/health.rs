@@ -67,9 +67,13 @@ impl<S: Subscriber> Layer<S> for ErrorListener {
     }
 }
 
-/// How many errors in the log say something.
-fn errors_saying(text: &str) -> usize {
-    ERRORS.lock().unwrap().iter().filter(|error| error.contains(text)).count()
+/// The beginnings of the errors of a log and of a set that has stopped. Other errors may have them as their cause.
+const LOG_STOPPED: &str = "message=the node log has stopped";
+const SET_STOPPED: &str = "message=the replica of a set has stopped";
+
+/// Whether a set that has stopped was told.
+fn is_set_told() -> bool {
+    ERRORS.lock().unwrap().iter().any(|error| error.starts_with(SET_STOPPED))
 }
 
 fn loopback() -> SocketAddr {
@@ -145,16 +149,16 @@ async fn a_log_that_has_stopped_is_told_in_health_metrics_and_the_log() {
         let health = await_health(&node, |health| !health.stopped.is_empty()).await;
         // The health is there first: an error of a replica follows when it has ended.
         for _ in 0..1000 {
-            if errors_saying("the replica of a set has stopped") > 0 {
+            if is_set_told() {
                 break;
             }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let errors = std::mem::take(&mut *ERRORS.lock().unwrap());
-        let saying = |text: &str| errors.iter().filter(|error| error.contains(text)).count();
-        assert_eq!(saying("the node log has stopped"), usize::from(has_log_stopped), "{errors:#?}");
-        assert!(saying("the replica of a set has stopped") > 0, "{errors:#?}");
-        for error in errors.iter().filter(|error| error.contains("has stopped")) {
+        let told = |start: &str| errors.iter().filter(|error| error.starts_with(start)).count();
+        assert_eq!(told(LOG_STOPPED), usize::from(has_log_stopped), "{errors:#?}");
+        assert!(told(SET_STOPPED) > 0, "{errors:#?}");
+        for error in errors.iter().filter(|error| error.starts_with(LOG_STOPPED) || error.starts_with(SET_STOPPED)) {
             assert!(error.contains("cause=") && error.contains("mend the cause and restart the node"), "{error}");
         }
         assert!(health.has_stopped() && health.log_failure.is_some() == has_log_stopped, "{health:?}");
