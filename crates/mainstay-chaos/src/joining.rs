@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use mainstay::node::NodeBuilder;
+use mainstay::node::{ClusterOptions, NodeBuilder};
 use mainstay::prelude::*;
 
 /// Where a node is in the network.
@@ -17,13 +17,12 @@ pub struct Membership {
 /// Has a node take part in a cluster, if it is to.
 ///
 /// # Errors
-/// `Invalid` for a build that has no clusters.
+/// `Invalid` for seeds without an address to listen on.
 pub fn join(node: NodeBuilder, membership: &Membership) -> Result<NodeBuilder> {
     let Membership { listen, seeds } = membership;
     match listen {
+        Some(listen) => Ok(node.cluster(ClusterOptions::from_settings().listen(*listen).seeds(seeds.iter().cloned()))),
         None if seeds.is_empty() => Ok(node),
-        _ => Err(Error::invalid(
-            "this build has no clusters: start one node, without an address to listen on and without seeds",
-        )),
+        None => Err(Error::invalid("a node that joins others listens for them, too: give --listen")),
     }
 }
