@@ -10,7 +10,7 @@ mod wire_name;
 use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::ext::IdentExt as _;
-use syn::{Attribute, GenericParam, Generics, Ident, ItemTrait, TraitItem, Visibility};
+use syn::{Attribute, FnArg, GenericParam, Generics, Ident, ItemTrait, TraitItem, Visibility};
 
 use arguments::Arguments;
 use method::Method;
@@ -31,10 +31,24 @@ pub(crate) fn expand(arguments: TokenStream, item: ItemTrait) -> TokenStream {
         Ok(interface) => interface.expand(),
         Err(error) => {
             // The trait stays, so that its users do not add errors of their own.
-            let error = error.into_compile_error();
+            let (error, item) = (error.into_compile_error(), without_settings(item));
             quote! { #error #[allow(async_fn_in_trait)] #item }
         }
     }
+}
+
+/// The trait without the attributes that this macro alone knows.
+fn without_settings(mut item: ItemTrait) -> ItemTrait {
+    for part in &mut item.items {
+        let TraitItem::Fn(function) = part else { continue };
+        function.attrs.retain(|attribute| !attribute.path().is_ident("method"));
+        for input in &mut function.sig.inputs {
+            if let FnArg::Typed(argument) = input {
+                argument.attrs.retain(|attribute| !attribute.path().is_ident("argument"));
+            }
+        }
+    }
+    item
 }
 
 impl Interface {

@@ -70,13 +70,18 @@ async fn a_hint_is_followed_at_once() {
     cluster.net.believe(PartitionId(0), Some(NodeId(2)));
     let begun = time::now();
     assert_eq!(place.place().await.unwrap(), (1, 1));
-    assert_eq!((cluster.net.requests(), begun.elapsed() < Duration::from_millis(20)), (2, true));
+    let redirected = begun.elapsed();
+    assert_eq!(cluster.net.requests(), 2);
     let redirects = cluster.net.redirects.lock().unwrap().clone();
     assert_eq!(redirects[0], Redirect::NotPrimary { from: NodeId(2), hint: Some(NodeId(1)) });
     assert!(matches!(redirects[1], Redirect::Answered { node: NodeId(1), .. }), "{redirects:?}");
     // What was learned stays.
+    let begun = time::now();
     assert_eq!(place.place().await.unwrap(), (1, 2));
     assert_eq!(cluster.net.requests(), 3);
+    // The shortest pause is 10 ms; a commit takes what it takes both times.
+    let direct = begun.elapsed();
+    assert!(redirected < direct + Duration::from_millis(8), "{redirected:?} and {direct:?}");
     cluster.stop().await;
 }
 
