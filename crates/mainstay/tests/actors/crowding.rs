@@ -51,6 +51,10 @@ async fn start(disk: &SimDisk, sync: Duration) -> (Node, StoreRef) {
     });
     let limited = limited.actor::<StoreActor>().actor_defaults(|settings| settings.mailbox = MAILBOX);
     let node = limited.start().await.unwrap();
+    // What the node itself commits in its first start shares the log, and with slow syncs the time of calls.
+    while !node.cluster().unwrap().is_settled() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
     let store: StoreRef = node.actor("s").unwrap();
     store.set("first".into(), 1).await.unwrap();
     (node, store)
