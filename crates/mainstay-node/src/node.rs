@@ -303,7 +303,8 @@ impl Inner {
             self.member.lock().take();
             tracing::info!(data_dir = %self.settings.data_dir().display(), "the node has stopped");
         };
-        self.stopped.get_or_init(|| stopping).await;
+        // On the heap: it is large, and callers carry it along.
+        self.stopped.get_or_init(|| Box::pin(stopping)).await;
     }
 
     /// What is wrong; `None` once the node has stopped or begins to.
