@@ -264,7 +264,7 @@ impl Peer {
         match &response {
             AppendEntriesResponse::Success => self.acknowledged = self.acknowledged.max(sent.last),
             AppendEntriesResponse::PartialSuccess(last) => self.acknowledged = self.acknowledged.max(*last),
-            AppendEntriesResponse::Conflict if sent.prev <= self.acknowledged => self.tell_of_lost_entries(),
+            AppendEntriesResponse::Conflict if sent.prev <= sent.acknowledged => self.tell_of_lost_entries(),
             AppendEntriesResponse::Conflict | AppendEntriesResponse::HigherVote(_) => {}
         }
         Ok(response)
@@ -293,12 +293,22 @@ pub(crate) struct SentEntries {
     pub(crate) prev: Option<LogId>,
     /// The last of those, or the one before them if there are none.
     pub(crate) last: Option<LogId>,
+    /// The last entry that the replica had acknowledged when these were sent. What it acknowledges while they are under way may reach it
+    /// behind them.
+    acknowledged: Option<LogId>,
 }
 
 impl SentEntries {
-    pub(crate) fn of(request: &AppendEntriesRequest<Types>) -> Self {
+    fn of(request: &AppendEntriesRequest<Types>, acknowledged: Option<LogId>) -> Self {
         let last = request.entries.last().map(|entry| entry.log_id).or(request.prev_log_id);
-        Self { vote: request.vote, prev: request.prev_log_id, last }
+        Self { vote: request.vote, prev: request.prev_log_id, last, acknowledged }
+    }
+}
+
+impl Peer {
+    /// What a request carries that is sent now.
+    pub(crate) fn sending(&self, request: &AppendEntriesRequest<Types>) -> SentEntries {
+        SentEntries::of(request, self.acknowledged)
     }
 }
 
@@ -310,7 +320,7 @@ impl RaftNetworkV2<Types> for Peer {
         request: AppendEntriesRequest<Types>,
         option: RPCOption,
     ) -> Result<AppendEntriesResponse<Types>, RPCError<Types>> {
-        let sent = SentEntries::of(&request);
+        let sent = self.sending(&request);
         let answer = self.way.append(request, option.hard_ttl()).await?;
         self.check_answer(&sent, answer)
     }

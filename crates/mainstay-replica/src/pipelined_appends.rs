@@ -66,8 +66,8 @@ impl<'a, S: Stream<Item = AppendEntriesRequest<Types>> + Unpin> PipelinedAppends
             };
             let bytes = entries_bytes(&request);
             self.bytes += bytes;
-            let way = self.peer.way.clone();
-            self.under_way.push_back(Box::pin(exchange(way, request, bytes, self.limit)));
+            let (way, sent) = (self.peer.way.clone(), self.peer.sending(&request));
+            self.under_way.push_back(Box::pin(exchange(way, (sent, request), bytes, self.limit)));
         }
     }
 
@@ -98,11 +98,10 @@ fn entries_bytes(request: &AppendEntriesRequest<Types>) -> usize {
 
 async fn exchange(
     way: Arc<Way>,
-    request: AppendEntriesRequest<Types>,
+    (sent, request): (SentEntries, AppendEntriesRequest<Types>),
     bytes: usize,
     limit: time::Duration,
 ) -> Answered {
-    let sent = SentEntries::of(&request);
     let answer = way.append(request, limit).await;
     Answered { sent, bytes, answer }
 }
