@@ -15,7 +15,7 @@ use crate::workload::register::RegisterRef;
 use crate::workload::ticker::TickerRef;
 
 /// Hands out proxies.
-pub trait Entry: Send + Sync {
+pub trait EntryPoint: Send + Sync {
     /// The proxy of an actor.
     ///
     /// # Errors
@@ -29,7 +29,7 @@ pub trait Entry: Send + Sync {
     fn bank(&self, number: i64) -> Result<BankRef>;
 }
 
-impl Entry for Node {
+impl EntryPoint for Node {
     fn actor<P: Proxy>(&self, id: ActorId) -> Result<P> {
         Node::actor(self, id)
     }
@@ -71,7 +71,7 @@ pub trait Target: Clone + Send + 'static {
 #[derive(Debug, Clone)]
 pub struct Direct<E>(pub E);
 
-impl<E: Entry + Clone + 'static> Target for Direct<E> {
+impl<E: EntryPoint + Clone + 'static> Target for Direct<E> {
     async fn call(&mut self, request: &Request) -> Result<Answer> {
         perform(&self.0, request).await
     }
@@ -81,7 +81,7 @@ impl<E: Entry + Clone + 'static> Target for Direct<E> {
 ///
 /// # Errors
 /// Those of the call.
-pub async fn perform(entry: &impl Entry, request: &Request) -> Result<Answer> {
+pub async fn perform(entry: &impl EntryPoint, request: &Request) -> Result<Answer> {
     match request.action {
         Action::Read { register } => register_of(entry, register, request)?.read().await.map(Answer::Value),
         Action::Write { register, value } => {
@@ -111,15 +111,15 @@ pub async fn perform(entry: &impl Entry, request: &Request) -> Result<Answer> {
     }
 }
 
-fn register_of(entry: &impl Entry, number: u32, request: &Request) -> Result<RegisterRef> {
+fn register_of(entry: &impl EntryPoint, number: u32, request: &Request) -> Result<RegisterRef> {
     entry.actor(number.into()).map(|register| with_conditions(register, request))
 }
 
-fn counter_of(entry: &impl Entry, number: u32, request: &Request) -> Result<CounterRef> {
+fn counter_of(entry: &impl EntryPoint, number: u32, request: &Request) -> Result<CounterRef> {
     entry.actor(number.into()).map(|counter| with_conditions(counter, request))
 }
 
-fn bank_of(entry: &impl Entry, number: u32, request: &Request) -> Result<BankRef> {
+fn bank_of(entry: &impl EntryPoint, number: u32, request: &Request) -> Result<BankRef> {
     Ok(entry.bank(number.into())?.with_timeout(request.time_limit()))
 }
 

@@ -8,10 +8,10 @@ use mainstay::prelude::*;
 use super::Verdict;
 use crate::action::{Action, Answer};
 use crate::history::History;
-use crate::workload::journal::{self, Entry};
+use crate::workload::journal::{self, JournalEntry};
 
 /// The entries of each journal.
-pub(super) type Journals = BTreeMap<u32, Vec<Entry>>;
+pub(super) type Journals = BTreeMap<u32, Vec<JournalEntry>>;
 
 /// Reads the journals of a folder.
 ///
@@ -67,9 +67,9 @@ pub(super) fn judge(history: &History, journals: &Journals, verdict: &mut Verdic
 }
 
 /// Fences rise with each opening, and a line is written in the name of the last one.
-fn check_fences(entries: &[Entry]) -> Result<(), String> {
+fn check_fences(entries: &[JournalEntry]) -> Result<(), String> {
     let mut current = 0;
-    for Entry { fence, line } in entries {
+    for JournalEntry { fence, line } in entries {
         match line {
             None if *fence <= current => {
                 return Err(format!("it was opened with fence {fence} after {current}"));

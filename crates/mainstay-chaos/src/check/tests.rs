@@ -4,7 +4,7 @@ use super::journals::Journals;
 use super::*;
 use crate::action::{Action, Answer, Ticks};
 use crate::history::{Failure, Operation, Outcome};
-use crate::workload::journal::Entry;
+use crate::workload::journal::JournalEntry;
 
 /// A history that is written down step by step.
 #[derive(Default)]
@@ -224,16 +224,16 @@ fn a_reminder_that_is_lost_or_settled_twice_is_found() {
     assert_one(ticked(&[Ticks { misplanned: 1, ..ticks(2) }]), "another time than its next");
 }
 
-fn opened(fence: u64) -> Entry {
-    Entry { fence, line: None }
+fn opened(fence: u64) -> JournalEntry {
+    JournalEntry { fence, line: None }
 }
 
-fn wrote(fence: u64, line: u64) -> Entry {
-    Entry { fence, line: Some(line) }
+fn wrote(fence: u64, line: u64) -> JournalEntry {
+    JournalEntry { fence, line: Some(line) }
 }
 
 /// A line that was acknowledged, one that was refused, and one of unknown outcome; and what the journal says.
-fn journaled(entries: &[Entry]) -> Vec<String> {
+fn journaled(entries: &[JournalEntry]) -> Vec<String> {
     let mut story = Story::default();
     let append = |line| Action::Append { journal: 0, line };
     story.ok(append(1), Answer::Fence(1)).fail(append(2), "Retry").unknown(append(3));

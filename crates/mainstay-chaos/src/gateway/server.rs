@@ -9,7 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::line;
 use crate::action::Answer;
-use crate::entry::{Entry, Request, perform};
+use crate::entry::{EntryPoint, Request, perform};
 
 /// How many connections are served at a time; those beyond wait unaccepted.
 const CONNECTIONS_MAX: usize = 512;
@@ -46,7 +46,7 @@ impl Gateway {
     }
 
     /// Serves for as long as it is polled.
-    pub async fn serve<E: Entry + Clone + 'static>(self, entry: E) {
+    pub async fn serve<E: EntryPoint + Clone + 'static>(self, entry: E) {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
         loop {
             // The semaphore is never closed.
@@ -69,7 +69,7 @@ impl Gateway {
     }
 }
 
-async fn serve_connection(stream: TcpStream, entry: &impl Entry) -> Result<()> {
+async fn serve_connection(stream: TcpStream, entry: &impl EntryPoint) -> Result<()> {
     stream.set_nodelay(true).or_error(ErrorKind::Retry, "the connection was lost")?;
     let mut stream = BufStream::new(stream);
     loop {

@@ -19,7 +19,7 @@ const TAIL_BYTES: u64 = 4 << 10;
 
 /// What the file outside has admitted or refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct JournalEntry {
     /// The token of the owner.
     pub fence: u64,
     /// The line that it wrote; none if it opened the file.
@@ -90,7 +90,7 @@ impl FencedFile {
             None => self.fence.raise(&mut highest),
             Some(_) => self.fence.admit(&mut highest),
         };
-        let entry = Entry { fence: self.fence.get(), line };
+        let entry = JournalEntry { fence: self.fence.get(), line };
         match admitted {
             Ok(()) => append(&mut file, &entry),
             Err(stale) => {
@@ -109,7 +109,7 @@ fn open(path: &Path) -> Result<File> {
 }
 
 /// Writes an entry by one call of the system, so that a process that is killed leaves none in part.
-fn append(file: &mut File, entry: &Entry) -> Result<()> {
+fn append(file: &mut File, entry: &JournalEntry) -> Result<()> {
     let line = serde_json::to_string(entry).or_error(ErrorKind::Retry, "an entry cannot be written as text")?;
     file.write_all(format!("{line}\n").as_bytes())
         .or_error(ErrorKind::Retry, "the file outside cannot be written: is its disk full?")
@@ -125,7 +125,9 @@ fn last_fence(file: &mut File, path: &Path) -> Result<Fence> {
     match tail.trim_end_matches('\n').rsplit('\n').next() {
         None | Some("") => Ok(Fence::NONE),
         Some(_) if !tail.ends_with('\n') => Err(damaged()),
-        Some(line) => serde_json::from_str::<Entry>(line).map(|entry| Fence::new(entry.fence)).map_err(|_| damaged()),
+        Some(line) => {
+            serde_json::from_str::<JournalEntry>(line).map(|entry| Fence::new(entry.fence)).map_err(|_| damaged())
+        }
     }
 }
 
