@@ -1,8 +1,9 @@
 //! The composition root: a [`Node`] is one process with one data folder, and this is where its parts are put together.
 //!
-//! The start of a node: [`NodeBuilder::start`] finds out what is set, and where ([`settings`]) → opens the data folder ([`mainstay_replica::UniformSets`]) → waits until the
-//! partition with the [registry](Registry) has its primary → looks up or records each service's partitions → starts to
-//! serve them ([`mainstay_runtime::Directory`]). Only here do the runtime and the replicas meet.
+//! The start of a node: [`NodeBuilder::start`] finds out what is set, and where ([`settings`]) → opens the data folder and puts the node
+//! on the network, as the first node of a cluster, as one that joins or as the one that it was ([`mainstay_cluster::ClusterNode`]) → has its
+//! services recorded in the control set → serves the partitions whose replicas are here ([`mainstay_runtime::Directory`]). Only here do
+//! the runtime and the cluster meet.
 
 mod admin;
 mod builder;
